@@ -1,0 +1,35 @@
+# The README's commands. `make demo` and `make test` need a Python >= 3.11 and a package index, nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: demo test test-all lint clean
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hopper,dev]'
+	touch $@
+
+demo: $(STAMP)  ## emit and compile one GEMM for the H200 on this CPU; print the plan and the instruction evidence
+	$(BIN)/kgen emit specs/gemm_bf16.yaml --target h200 -o build/demo
+	$(BIN)/kgen solve specs/gemm_bf16.yaml --target h200 --top 5
+	$(BIN)/kgen check build/demo --compile-only
+
+test: $(STAMP) lint  ## everything that needs no GPU
+	$(BIN)/kgen emit --all --check
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not gpu and not slow'
+
+test-all: $(STAMP) lint  ## what takes longer, too
+	$(BIN)/kgen emit --all --check
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not gpu'
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+clean:
+	rm -rf $(VENV) build dist

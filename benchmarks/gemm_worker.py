@@ -1,0 +1,202 @@
+"""The process behind one shape of `gemm.py`: builds its kernels, then measures them when it is told to.
+
+Building is done by many such processes at once; measuring by one at a time, with nothing else on the GPU.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from timing import Replay, Tensors, capture, in_turn, interval, round_robin, set_count, spread
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
+from choices import base_of, shown, write_choice
+from compare import compare, run_poisoned
+from workers import load_script
+
+import kgen
+from kgen.planning.candidates import RankedCandidate, solve_gemm
+from kgen.target import load_device
+
+SAMPLED_ROWS = 128
+HOST_CALLS = 200
+Kernel = Callable[..., torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The kernels of a shape: each with its tile in words and its predicted time."""
+
+    m: int
+    n: int
+    k: int
+    dtype: torch.dtype
+    kernels: tuple[tuple[str, float, Kernel], ...]
+
+    @property
+    def flops(self) -> int:
+        """Operations of one product."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def bytes(self) -> int:
+        """Fewest bytes that one product moves."""
+        return (self.m * self.k + self.n * self.k + self.m * self.n) * self.dtype.itemsize
+
+    def tensors(self, seed: int) -> Tensors:
+        """Return random operands whose products are near 1."""
+        generator = torch.Generator("cuda").manual_seed(seed)
+        sides = ((self.m, self.k), (self.n, self.k))
+        a, b = (torch.randn(side, generator=generator, device="cuda") * self.k**-0.25 for side in sides)
+        return a.to(self.dtype), b.to(self.dtype)
+
+
+_PREPARED: list[Prepared] = []
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The reference, and what cuBLAS runs."""
+    return torch.matmul(a, b.t())
+
+
+def prepare(shape: list[int], dtype: str, target: str, candidates: int) -> dict[str, Any]:
+    """Build the first plan of a shape twice, or its best candidates once each; nothing is measured."""
+    started = time.perf_counter()
+    empty = Prepared(*shape, getattr(torch, dtype), ())
+    made = _candidates(empty, target, candidates) if candidates else _twins(empty, target)
+    _PREPARED[:] = [Prepared(*shape, empty.dtype, made)]
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return {"kernels": [(words, predicted) for words, predicted, _ in made], "seconds": time.perf_counter() - started}
+
+
+def _twins(shape: Prepared, target: str) -> tuple[tuple[str, float, Kernel], ...]:
+    tensors = shape.tensors(0)
+    (folder,) = kgen.build(product, tensors, target=target).folders
+    choice = json.loads((folder / "plan.json").read_text())["variants"][0]["choice"]
+    return tuple((shown(choice["choices"]), choice["time_us"], _loaded(folder, f"twin{i}", tensors)) for i in range(2))
+
+
+def _candidates(shape: Prepared, target: str, count: int) -> tuple[tuple[str, float, Kernel], ...]:
+    """Return the best candidates that differ in more than the number of stages."""
+    tensors = shape.tensors(0)
+    base = base_of(product, list(tensors), target, "candidate")
+    chosen: dict[tuple[Any, ...], RankedCandidate] = {}
+    for ranked in solve_gemm(base.facts, base.device, top=None).ranked:
+        key = tuple(value for axis, value in ranked.candidate.choices if axis != "stages")
+        chosen.setdefault(key, ranked)
+        if len(chosen) == count:
+            break
+    made = []
+    for number, ranked in enumerate(chosen.values()):
+        point = dict(ranked.candidate.choices)
+        with tempfile.TemporaryDirectory() as folder:
+            package = write_choice(base, point, Path(folder) / "package")
+            made.append((shown(point), ranked.time_us, _loaded(package, f"candidate{number}", tensors)))
+    return tuple(made)
+
+
+def _loaded(folder: Path, name: str, tensors: Tensors) -> Kernel:
+    """Import a package's kernel under a name of its own, and compile it by a run."""
+    kernel: Kernel = load_script(folder / "kernel.py", name).kernel
+    kernel(*tensors)
+    return kernel
+
+
+def measure(count: int) -> dict[str, Any]:
+    """Compare the first plan with cuBLAS in turn, after the two builds of it with each other."""
+    (prepared,) = _PREPARED
+    (tile, predicted, kernel), (_, _, twin) = prepared.kernels
+    sets = _sets(prepared)
+    faults, rel_err = check(prepared, kernel, sets[0])
+    replays = [capture(f, sets, predicted) for f in (kernel, twin, product)]
+    parity = [a / b for a, b in in_turn(replays[0], replays[1], max(10, count // 2))]
+    pairs = in_turn(replays[0], replays[2], count)
+    ours, cublas = [a for a, _ in pairs], [b for _, b in pairs]
+    ratio = interval([b / a for a, b in pairs])
+    us = interval(ours)
+    if us.median < floor_us(prepared):
+        faults.append(f"{us.median:.1f} us is below the roofline's {floor_us(prepared):.1f} us: a measurement error")
+    return {
+        "tile": tile,
+        "predicted_us": predicted,
+        "us": us.median,
+        "us_spread": spread(ours),
+        "cublas_us": median(cublas),
+        "cublas_spread": spread(cublas),
+        "ratio": [ratio.median, ratio.low, ratio.high],
+        "parity": [min(parity), median(parity), max(parity)],
+        "tflops": prepared.flops / us.median / 1e6,
+        "floor_us": floor_us(prepared),
+        "rel_err": rel_err,
+        "sets": len(sets),
+        "faults": faults,
+    }
+
+
+def measure_candidates(count: int) -> dict[str, Any]:
+    """Time every candidate and cuBLAS in one round robin."""
+    (prepared,) = _PREPARED
+    sets = _sets(prepared)
+    functions = [kernel for _, _, kernel in prepared.kernels]
+    replays: list[Replay] = [capture(f, sets, prepared.kernels[0][1]) for f in (*functions, product)]
+    *times, cublas = round_robin(replays, max(5, count // 3))
+    rows = []
+    for (tile, predicted, kernel), samples in zip(prepared.kernels, times, strict=True):
+        faults, rel_err = check(prepared, kernel, sets[0])
+        row = {"tile": tile, "predicted_us": predicted, "us": median(samples), "us_spread": spread(samples)}
+        rows.append({**row, "rel_err": rel_err, "faults": faults})
+    return {"cublas_us": median(cublas), "candidates": rows, "sets": len(sets), "faults": []}
+
+
+def _sets(prepared: Prepared) -> list[Tensors]:
+    l2 = torch.cuda.get_device_properties(0).L2_cache_size
+    return [prepared.tensors(seed) for seed in range(set_count(prepared.bytes, l2))]
+
+
+def floor_us(prepared: Prepared) -> float:
+    """Return the roofline's time: the dense peak and the memory's bandwidth, as the device file states them."""
+    device = load_device("h200")
+    peak = device.dense_peak({torch.bfloat16: "bf16", torch.float16: "fp16"}[prepared.dtype])
+    assert peak is not None
+    memory = prepared.bytes / device.value("quantities.memory_bandwidth") / 1e6
+    return max(prepared.flops / peak.value / 1e6, memory)
+
+
+def check(prepared: Prepared, kernel: Kernel, tensors: Tensors) -> tuple[list[str], float]:
+    """Compare rows of the result with float64, and all of it with cuBLAS."""
+    a, b = tensors
+    out, theirs = run_poisoned(kernel, tensors, float("nan")), product(a, b)
+    rows = torch.randperm(prepared.m, device="cuda")[:SAMPLED_ROWS]
+    found = compare(out[rows], a[rows].double() @ b.double().t(), theirs[rows])
+    whole = ((out.float() - theirs.float()).norm() / theirs.float().norm()).item()
+    faults = list(found.faults)
+    if not whole < 0.01:
+        faults.append(f"differs from cuBLAS by {whole:.2e} over the whole result")
+    return faults, found.rel_err
+
+
+def host(target: str) -> dict[str, Any]:
+    """Return microseconds of the host per call on a tiny product, where the GPU is never waited for."""
+    a, b = torch.randn(2, 64, 64, device="cuda").to(torch.bfloat16)
+    built = kgen.build(product, (a, b), target=target)
+    kernel = _loaded(built.folders[0], "host", (a, b))
+    functions: dict[str, Kernel] = {"kernel()": kernel, "kgen.build()": built, "torch.matmul": product}
+    found: dict[str, Any] = {}
+    for name, function in functions.items():
+        samples = []
+        for _ in range(30):
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            for _ in range(HOST_CALLS):
+                function(a, b)
+            samples.append((time.perf_counter() - started) * 1e6 / HOST_CALLS)
+        found[name] = interval(samples[5:]).median
+    return {"host_us": found}

@@ -1,0 +1,174 @@
+"""Plan -> KernelView for GEMM on Hopper: the whole kernel.py as printable values.
+
+The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
+"""
+
+from dataclasses import fields
+
+from kgen.backends.cutedsl.fused import fused_tensors
+from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
+from kgen.backends.cutedsl.gemm_host import host_view
+from kgen.backends.cutedsl.gemm_rows import case_view, fields_of, kind_of, row_view, rules_view
+from kgen.backends.cutedsl.gemm_views import DeviceView, KernelView
+from kgen.backends.cutedsl.imports import import_block
+from kgen.backends.cutedsl.module import module_text, require_free_names
+from kgen.backends.cutedsl.names import python_names
+from kgen.backends.cutedsl.words import describe
+from kgen.errors.backend import CasesDifferError, MixedKernelsError
+from kgen.families.gemm.form import GemmForm
+from kgen.ir.dtype import DType
+from kgen.ir.program import Program
+from kgen.planning.plan import Plan
+from kgen.render import Page, render
+from kgen.spec.model import Spec
+
+_WARP_GROUP = "WARP_GROUP = 128  # threads that issue one wgmma together"
+_INT32_LIMIT = 2**31
+
+
+def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
+    """Return the page of kernel.py. Raises an `UnsupportedError` for a plan that one file cannot hold."""
+    _require_one_kind(plan)
+    program = next(iter(programs.values()))
+    names = python_names(tuple(a.name for a in program.arguments))
+    operands = _operands(plan, program)
+    device = _one_view(plan, names, operands)
+    host = render(f"{FOLDER}/host.py.j2", host_view(plan, programs, names, operands))
+    forms = {v.case: v.form for v in plan.variants}
+    fused = {case: fused_tensors(form, names) for case, form in forms.items()}
+    row_fields = fields_of(plan, tuple(f.name for f in next(iter(fused.values()))))
+    first_of_kind = {kind_of(v): v for v in plan.variants}
+    module = module_text(spec, program, names)
+    doc = describe(spec, programs, plan, names)
+    view = KernelView(
+        title=doc[0],
+        doc=doc[1:],
+        imports=import_block((*_imports(plan, device), *module.imports)),
+        constants=_constants(plan, device),
+        fields=row_fields,
+        cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
+        rows=tuple(row_view(v) for v in plan.variants),
+        rules=tuple(rules_view(v, plan) for v in first_of_kind.values()),
+        sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
+        host=(*host.rstrip("\n").splitlines(), *module.lines),
+    )
+    require_free_names(module, spec.reference.file, _own_text(view, host, _imports(plan, device)))
+    return Page(f"{FOLDER}/kernel.py.j2", view)
+
+
+def _own_text(view: KernelView, host: str, imports: tuple[str, ...]) -> tuple[str, ...]:
+    """Return statements that define every name of the file but those of the user's module."""
+    made = ["Variant", "VARIANTS", *(c.constant for c in view.cases), *(f"rules_{r.load_path}" for r in view.rules)]
+    return (*imports, *view.constants, *(f"{name} = None" for name in made), *view.sections, host)
+
+
+def _section(template: str, view: DeviceView) -> str:
+    return render(template, view).rstrip("\n")
+
+
+def _require_one_kind(plan: Plan) -> None:
+    """One file holds variants of one engine (wgmma, FFMA or none) and one store path, so that they share its text."""
+    kinds = {(_engine(kind_of(v)), v.store_path): v.case for v in plan.variants}
+    if len(kinds) > 1:
+        (one, first), (other, second), *_ = kinds.items()
+        raise MixedKernelsError(
+            spec=plan.name, one=" and ".join(one), first=first, other=" and ".join(other), second=second
+        )
+
+
+def _one_view(plan: Plan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
+    """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
+    first, *others = plan.variants
+    view = device_view(first, names, operands)
+    for other in others:
+        found = device_view(other, names, operands)
+        for part in (f.name for f in fields(DeviceView)):
+            one, another = getattr(view, part), getattr(found, part)
+            if one != another:
+                raise CasesDifferError(
+                    spec=plan.name, first=first.case, second=other.case, one=_text(one), other=_text(another)
+                )
+    return view
+
+
+def _text(part: object) -> str:
+    return "; ".join(str(p) for p in part) if isinstance(part, tuple) else str(part)
+
+
+def _engine(kind: str) -> str:
+    return "wgmma" if kind in ("tma", "staged") else kind
+
+
+def _operands(plan: Plan, program: Program) -> tuple[str, ...]:
+    """Return the tensors that a launch takes, in the order of the signature."""
+    form = plan.variants[0].form
+    used = {load.source.tensor for load in form.epilogue_loads}
+    used |= {form.a.tensor, form.b.tensor} if form.k else set()
+    return tuple(a.name for a in program.arguments if a.name in used)
+
+
+def _imports(plan: Plan, view: DeviceView) -> tuple[str, ...]:
+    kinds = {kind_of(v) for v in plan.variants}
+    by_tma = "tma" in kinds or view.stores_by_tma
+    lines = [
+        "from dataclasses import dataclass",
+        "from functools import cache",
+        "from importlib.metadata import version",
+        "from math import gcd, prod" if "staged" in kinds else "from math import prod",
+        "import cutlass",
+        "import cutlass.cute as cute",
+        "import torch",
+        "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
+    ]
+    if kinds & {"tma", "staged"}:
+        units = ["OperandMajorMode"] + ["cpasync"] * by_tma + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
+        lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
+    if "no_k" not in kinds:
+        lines.append("from cutlass.utils import SmemAllocator")
+    return tuple(lines)
+
+
+def _uses_stmatrix(view: DeviceView) -> bool:
+    return view.stores_by_tma and view.to_smem_atom.startswith("warp.")
+
+
+def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
+    form = plan.variants[0].form
+    types = {DType.BF16: "cutlass.BFloat16", DType.FP16: "cutlass.Float16", DType.FP32: "cutlass.Float32"}
+    out = f"OUT = {types[form.d.dtype]}"
+    if plan.variants[0].load_path == "simt":
+        lines = [
+            out,
+            "ACC = cutlass.Float32",
+            _index(plan),
+            "SIDE = 16  # the CTA is a square of 16 x 16 threads",
+            "THREADS = SIDE * SIDE",
+            "QUAD = 4  # fp32 elements of one 16-byte smem access",
+        ]
+        pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
+        return (*lines, pad) if form.k else tuple(lines)
+    lines = [
+        f"IN = {types[form.mma_dtype]}  # wgmma's operand type",
+        out,
+        "ACC = cutlass.Float32  # the accumulator's type",
+        _WARP_GROUP,
+        "MMA_M = 64  # rows of one wgmma instruction",
+        "MMA_K = 16  # k of one wgmma instruction on 16-bit operands",
+    ]
+    return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
+
+
+def _index(plan: Plan) -> str:
+    """Return the constant that types element indices: 64 bits only where an offset needs them (they cost registers)."""
+    if max(_last_offset(v.form) for v in plan.variants) >= _INT32_LIMIT:
+        return "INDEX = cutlass.Int64  # of tensor elements: a row index times a stride passes 2^31"
+    return "INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31"
+
+
+def _last_offset(form: GemmForm) -> int:
+    """Return the largest element offset that the epilogue reads or writes."""
+    extents = (form.m, form.n, *form.batch)
+    accesses = (form.d, *(load.source for load in form.epilogue_loads))
+    return max(
+        a.offset + sum((e - 1) * abs(s) for e, s in zip(extents, (a.m, a.n, *a.batch), strict=True)) for a in accesses
+    )

@@ -1,0 +1,98 @@
+"""HostView of a GEMM: what each variant is compiled for, and how the host function picks one."""
+
+from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
+from kgen.backends.cutedsl.gemm_rows import kind_of, tuple_text
+from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView, UnreadView
+from kgen.backends.cutedsl.lines import LINE, bracketed, listed
+from kgen.errors.backend import ElementTypeError
+from kgen.ir.dtype import DType
+from kgen.ir.program import Program
+from kgen.ir.tensor import TensorType
+from kgen.planning.plan import Plan, Variant
+
+_TORCH_TYPES = {
+    **{d: f"torch.{d}" for d in DType},
+    DType.BF16: "torch.bfloat16",
+    DType.FP16: "torch.float16",
+    DType.FP32: "torch.float32",
+    DType.FP64: "torch.float64",
+    DType.FP8_E4M3: "torch.float8_e4m3fn",
+    DType.FP8_E5M2: "torch.float8_e5m2",
+}
+RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
+
+
+def host_view(plan: Plan, programs: dict[str, Program], names: dict[str, str], operands: tuple[str, ...]) -> HostView:
+    """Return what the template of the host code prints."""
+    program = next(iter(programs.values()))
+    arguments = tuple(names[a.name] for a in program.arguments)
+    form = plan.variants[0].form
+    guarded = tuple(dict.fromkeys(names[t] for v in plan.variants for t, _ in v.guard.base_align)) or arguments[:1]
+    persistent = plan.variants[0].load_path != "simt"
+    launch_arguments = (*(names[tensor] for tensor in operands), "d", *(["sm_count"] if persistent else []))
+    return HostView(
+        name=plan.name,
+        load_paths=tuple(dict.fromkeys(kind_of(v) for v in plan.variants)),
+        signatures=tuple(_signature(v, programs[v.case], names, operands) for v in plan.variants),
+        plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
+        parameters=arguments,
+        first=arguments[0],
+        unread=tuple(
+            UnreadView(names[a.name], _TORCH_TYPES[a.type.dtype]) for a in program.arguments if a.name not in operands
+        ),
+        bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
+        out_type=_TORCH_TYPES[form.d.dtype],
+        result="(d,)" if program.returns_tuple else "d",
+        may_be_empty=any(not _result(program).numel for program in programs.values()),
+        grid_example=", cutlass.Int32(1)" if persistent else "",
+        compiled_doc=_COMPILED_DOC if persistent else "The function of one variant, made once per process and device.",
+        compiled=f"compile_variant(name), {_SM_COUNT}" if persistent else "compile_variant(name)",
+        function="function, sm_count" if persistent else "function",
+        call=bracketed("function(", launch_arguments, ")", indent=12),
+    )
+
+
+_COMPILED_DOC = "The function of a variant, and the SM count of `device` that its grid follows; made once per process."
+_SM_COUNT = "torch.cuda.get_device_properties(device).multi_processor_count"
+
+
+def _entry(case: str, program: Program, plan: Plan) -> PlanEntryView:
+    result = _result(program)
+    shapes = [tuple_text(a.type.static_shape) for a in program.arguments]
+    choices = [v for v in plan.variants if v.case == case] if result.numel else []
+    key = f"({', '.join(shapes)}{',' if len(shapes) == 1 else ''}): ("
+    return PlanEntryView(
+        key=(key,) if len(key) <= _KEY_LINE else listed("(", shapes, "): ("),
+        result_shape=tuple_text(result.static_shape),
+        result_stride=tuple_text(result.strides),
+        choices=listed("{", [f'"{v.name}": {_base_align(v)}' for v in choices], "},"),
+    )
+
+
+_KEY_LINE = 100  # a longer key has a line for each shape
+
+
+def _base_align(variant: Variant) -> int:
+    return max((count for _, count in variant.guard.base_align), default=1)
+
+
+def _signature(variant: Variant, program: Program, names: dict[str, str], operands: tuple[str, ...]) -> SignatureView:
+    types = {a.name: a.type for a in program.arguments}
+    aligned = dict(variant.guard.base_align)
+    tensors = [_tensor(names[t], types[t], max(aligned.get(t, 1), types[t].dtype.bytes)) for t in operands]
+    tensors.append(_tensor("d", _result(program), RESULT_ALIGN_BYTES))
+    return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))
+
+
+def _tensor(name: str, type_: TensorType, align: int) -> tuple[str, ...]:
+    """Return the entry of one tensor. The DSL has no extent of 0; a variant that never runs is compiled for 1."""
+    if type_.dtype not in ELEMENT_TYPES:
+        raise ElementTypeError(role="input", tensor=name, dtype=type_.dtype, valid=", ".join(ELEMENT_TYPES))
+    shape = tuple_text(tuple(max(extent, 1) for extent in type_.static_shape))
+    items = (ELEMENT_TYPES[type_.dtype], shape, tuple_text(type_.strides), str(align))
+    line = f"({', '.join(items)}),  # {name}"
+    return (line,) if len(line) <= LINE - 8 else (f"# {name}", *bracketed("(", items, "),", indent=8))
+
+
+def _result(program: Program) -> TensorType:
+    return program.problems[-1].tensor(program.results[0]).type

@@ -1,0 +1,178 @@
+"""The proof without a GPU: compile every variant of emitted packages for their architecture, and read the cubins.
+
+The order of a check: read the folder (package), ask the cache, compile in subprocesses (compile_worker), disassemble
+(toolchain), count (sass, launch), compare with the plan (expect). Packages are shared out over `jobs` subprocesses,
+each of which imports the DSL once; a package that crashes or hangs its subprocess costs only itself.
+"""
+
+import hashlib
+import os
+import platform
+import queue
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kgen.check.cache import Cache, default_cache_dir, digest_of
+from kgen.check.compile_process import inherited_environment
+from kgen.check.compile_worker import Compiled, CompileWorker
+from kgen.check.expect import compare
+from kgen.check.hardware import Hardware, hardware_of
+from kgen.check.package import PackageFolder, read_package
+from kgen.check.result import CheckResult, Finding, VariantEvidence
+from kgen.check.toolchain import Disassemblers, compiler_versions, find_disassemblers, installed_version
+from kgen.errors.check import CompilerMissingError
+
+LIMIT_SECONDS = 300.0  # for the import of a kernel.py and for each of its variants: they take about a second
+
+# What turns a kernel.py into evidence; a change of any of them makes every cache entry stale.
+_READERS = ("compile_runner.py", "compile_worker.py", "sass.py", "launch.py", "result.py")
+
+Progress = Callable[[CheckResult, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One package on its way through the workers."""
+
+    index: int
+    package: PackageFolder
+    hardware: Hardware
+    key: str
+
+
+def check_package(folder: Path, *, cache: Cache | None = None, limit_seconds: float = LIMIT_SECONDS) -> CheckResult:
+    """Compile every variant of one package with no GPU and compare what came out with its plan."""
+    return check_packages([folder], jobs=1, cache=cache, limit_seconds=limit_seconds)[0]
+
+
+def check_packages(
+    folders: Sequence[Path],
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
+) -> tuple[CheckResult, ...]:
+    """Check many packages, `jobs` at once (default: the cores there are); results are in the order of `folders`.
+
+    `progress` is called in this thread with each result, how many are done, and how many there are.
+    """
+    disassemblers = find_disassemblers()
+    cache = cache or Cache(default_cache_dir() / "check")
+    made_with = _made_with(disassemblers)
+    work = [_job(index, read_package(folder), made_with) for index, folder in enumerate(folders)]
+    results: dict[int, CheckResult] = {}
+
+    def finish(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> None:
+        results[job.index] = _result(job, compiled, from_cache, seconds)
+        if progress is not None:
+            progress(results[job.index], len(results), len(work))
+
+    missing = []
+    for job in work:
+        started = time.perf_counter()
+        if (stored := cache.read(job.key)) is None:
+            _require_compiler(job)
+            missing.append(job)
+        else:
+            finish(job, _from_json(stored), True, time.perf_counter() - started)
+    with tempfile.TemporaryDirectory(prefix="kgen-check-", ignore_cleanup_errors=True) as scratch:
+        workers = [
+            CompileWorker(Path(tempfile.mkdtemp(dir=scratch)), disassemblers, limit_seconds)
+            for _ in range(min(jobs or len(os.sched_getaffinity(0)), len(missing)))
+        ]
+        with closing(_share_out(missing, workers)) as outcomes:
+            for job, compiled, seconds in outcomes:
+                if compiled.is_complete:
+                    cache.write(job.key, asdict(compiled))
+                finish(job, compiled, False, seconds)
+    return tuple(results[index] for index in range(len(work)))
+
+
+def _share_out(jobs: list[_Job], workers: list[CompileWorker]) -> Generator[tuple[_Job, Compiled, float], None, None]:
+    """Yield (job, compiled, seconds) as the workers finish; stop them all when the caller or one of them fails."""
+    waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[_Job, Compiled, float] | BaseException] = queue.SimpleQueue()
+    stopped = threading.Event()
+    for job in jobs:
+        waiting.put(job)
+
+    def run(worker: CompileWorker) -> None:
+        try:
+            while not stopped.is_set():
+                job = waiting.get_nowait()
+                started = time.perf_counter()
+                done.put((job, worker.compile(job.package, job.hardware.isa), time.perf_counter() - started))
+        except queue.Empty:
+            pass
+        except BaseException as error:
+            done.put(error)
+        finally:
+            worker.close()
+
+    threads = [threading.Thread(target=run, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in jobs:
+            outcome = done.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield outcome
+    finally:
+        stopped.set()
+        for worker in workers:
+            worker.interrupt()
+        for thread in threads:
+            thread.join()
+
+
+def _require_compiler(job: _Job) -> None:
+    if installed_version(name := job.hardware.compiler) is None:
+        raise CompilerMissingError(folder=job.package.folder, distribution=name, python=sys.executable)
+
+
+def _job(index: int, package: PackageFolder, made_with: dict[str, Any]) -> _Job:
+    hardware = hardware_of(package)
+    return _Job(index, package, hardware, digest_of(made_with | {"kernel": package.kernel_digest, "isa": hardware.isa}))
+
+
+def _made_with(disassemblers: Disassemblers) -> dict[str, Any]:
+    here = Path(__file__).parent
+    return {
+        "readers": {name: hashlib.sha256((here / name).read_bytes()).hexdigest() for name in _READERS},
+        "distributions": compiler_versions(),
+        "disassemblers": [disassemblers.nvdisasm.version, disassemblers.cuobjdump.version],
+        "python": [sys.version, platform.machine()],
+        "environment": inherited_environment(),
+    }
+
+
+def _from_json(stored: dict[str, Any]) -> Compiled:
+    return Compiled(tuple(VariantEvidence.from_json(row) for row in stored["variants"]))
+
+
+def _result(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> CheckResult:
+    package = job.package
+    findings = compare(package, job.hardware, compiled.variants)
+    if compiled.failure is not None:
+        findings = (Finding(None, "import of kernel.py", "VARIANTS and compile_variant", compiled.failure),)
+    edited = "kernel.py was edited since it was emitted; plan.json states what it was"
+    return CheckResult(
+        folder=package.folder,
+        name=package.name,
+        device=package.device,
+        arch=package.arch,
+        variants=compiled.variants,
+        findings=findings,
+        notes=(edited,) if package.is_edited else (),
+        from_cache=from_cache,
+        seconds=seconds,
+    )

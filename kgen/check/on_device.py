@@ -1,0 +1,109 @@
+"""The proof on a GPU: run the package's own test_kernel.py in a subprocess and read its verdict."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kgen.check.gpu import Gpu, find_gpus
+from kgen.check.hardware import isa_of
+from kgen.check.package import PackageFolder, read_package
+from kgen.errors.check import NoGpuError, NotAPackageError
+
+RESULT_PREFIX = "[test_kernel] RESULT_JSON="
+DEVICE_LIMIT_SECONDS = 3600.0  # test_kernel.py limits each of its cases itself
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    """What test_kernel.py said. `report` is its RESULT_JSON as it stands, empty when it gave none."""
+
+    folder: Path
+    gpu: str
+    ok: bool
+    failures: tuple[str, ...]
+    report: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as one JSON object."""
+        return {
+            "folder": str(self.folder),
+            "gpu": self.gpu,
+            "ok": self.ok,
+            "failures": list(self.failures),
+            "report": self.report,
+        }
+
+
+def require_gpu(package: PackageFolder) -> Gpu:
+    """Return a GPU of this machine that runs the package; raises `NoGpuError`."""
+    isa, gpus = isa_of(package), find_gpus()
+    for gpu in gpus:
+        if gpu.runs(isa):
+            return gpu
+    found = ", ".join(f"{gpu.name} ({gpu.isa})" for gpu in gpus) or "no GPU"
+    raise NoGpuError(folder=package.folder, isa=isa, found=found)
+
+
+def run_on_device(
+    folder: Path, arguments: Sequence[str] = ("--no-memory",), limit_seconds: float = DEVICE_LIMIT_SECONDS
+) -> DeviceResult:
+    """Run the package's test_kernel.py on the GPU of this machine; raises `NoGpuError` when there is none."""
+    package = read_package(folder)
+    gpu = require_gpu(package)
+    if not (folder / "test_kernel.py").is_file():
+        raise NotAPackageError(folder=folder, missing="test_kernel.py")
+    status, output = _run([sys.executable, "test_kernel.py", *arguments], folder, limit_seconds)
+    return _verdict(folder, gpu.name, status, output)
+
+
+def _run(command: list[str], folder: Path, limit_seconds: float) -> tuple[int | None, str]:
+    """Return the exit status (`None`: out of time) and everything printed."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit_seconds)
+    except subprocess.TimeoutExpired:
+        _kill_group(process)
+        return None, process.communicate()[0]
+    except BaseException:
+        _kill_group(process)
+        raise
+    return process.returncode, output
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _verdict(folder: Path, gpu: str, status: int | None, output: str) -> DeviceResult:
+    ending = "ran out of time" if status is None else f"exit status {status}"
+    last = output.rstrip().rpartition("\n")[2]
+    report: dict[str, Any] = {}
+    if last.startswith(RESULT_PREFIX):
+        with suppress(ValueError):
+            report = json.loads(last.removeprefix(RESULT_PREFIX))
+    if not report:
+        tail = output.strip()[-2000:]
+        failure = f"test_kernel.py ({ending}) did not end with a {RESULT_PREFIX}... line:\n{tail}"
+        return DeviceResult(folder, gpu, False, (failure,), {})
+    failures = tuple(str(failure) for failure in report.get("failures", ()))
+    if report.get("all_pass") is not True and not failures:
+        failures = ("all_pass is not true",)
+    if status != 0:
+        failures += (f"test_kernel.py: {ending}",)
+    return DeviceResult(folder, gpu, not failures, failures, report)

@@ -1,0 +1,60 @@
+"""Check results for a terminal, as rich renderables; what prints them is the command line."""
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from kgen.check.on_device import DeviceResult
+from kgen.check.result import CheckResult, VariantEvidence
+from kgen.check.sass import KernelEvidence
+
+_COLUMNS = ("variant", "MMA", "TMA loads", "TMA stores", "STSM", "FFMA", "registers", "spills", "threads", "smem bytes")
+
+
+def check_table(result: CheckResult) -> RenderableType:
+    """Return a table with a row per kernel, then the findings and notes."""
+    origin = "from the cache" if result.from_cache else f"{result.seconds:.1f} s"
+    title = f"{result.name} for {result.device} ({result.arch}), {origin}"
+    table = Table(*_COLUMNS, title=escape(title), title_justify="left", header_style="bold")
+    for variant in result.variants:
+        for row in _rows(variant):
+            table.add_row(*map(escape, row))
+    verdict = Text("ok: as planned", "green") if result.ok else Text(f"FAILED: {len(result.findings)} findings", "red")
+    findings = [Text(f"- {finding}", "red") for finding in result.findings]
+    notes = [Text(f"note: {note}", "yellow") for note in result.notes]
+    return Group(table, verdict, *findings, *notes)
+
+
+def device_table(result: DeviceResult) -> RenderableType:
+    """Return a table with a row per case that test_kernel.py ran, then the failures."""
+    table = Table("case", "status", "rel_err", "latency us", title=escape(f"on {result.gpu}"), title_justify="left")
+    for case in result.report.get("cases", ()):
+        row = (case.get("id"), case.get("status"), case.get("rel_err"), case.get("latency_us"))
+        table.add_row(*("" if value is None else escape(str(value)) for value in row))
+    verdict = Text("ok: all cases pass", "green") if result.ok else Text("FAILED", "red")
+    return Group(table, verdict, *(Text(f"- {failure}", "red") for failure in result.failures))
+
+
+def _rows(variant: VariantEvidence) -> list[tuple[str, ...]]:
+    if not variant.kernels:
+        return [(variant.variant, "not compiled", *[""] * (len(_COLUMNS) - 2))]
+    return [_row(variant.variant, kernel) for kernel in variant.kernels]
+
+
+def _row(variant: str, kernel: KernelEvidence) -> tuple[str, ...]:
+    multicast = f" ({kernel.tma_multicasts} multicast)" if kernel.tma_multicasts else ""
+    pool = f" (pool {kernel.register_pool[0]}/{kernel.register_pool[1]})" if kernel.register_pool else ""
+    dynamic = "?" if kernel.dynamic_smem_bytes is None else str(kernel.dynamic_smem_bytes)
+    return (
+        variant,
+        "\n".join(map(str, kernel.mma)) or "none",
+        f"{kernel.tma_loads}{multicast}",
+        str(kernel.tma_stores),
+        str(kernel.matrix_stores),
+        str(kernel.ffma),
+        f"{kernel.registers}{pool}",
+        str(kernel.spills),
+        "?" if kernel.threads is None else str(kernel.threads),
+        f"{dynamic} + {kernel.static_smem_bytes} static",
+    )

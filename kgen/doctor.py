@@ -1,0 +1,165 @@
+"""What is installed, which GPU is here, what is missing and how to get it: the data behind `kgen doctor`.
+
+Versions come from package metadata and GPUs from their drivers: no torch, no DSL is imported, so the answer is quick
+and cannot crash on the very thing it is meant to diagnose.
+"""
+
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from kgen.check.gpu import Gpu, cuda_driver_version, find_gpus
+from kgen.check.toolchain import find_tool, installed_version
+from kgen.target import Device, all_devices
+
+_HOPPER = "pip install 'kgen[hopper]'"
+_CDNA = "pip install 'kgen[cdna]'"
+
+# Distribution -> (what kgen does with it, how to get it).
+_DISTRIBUTIONS = {
+    "torch": ("traces references; runs test_kernel.py", "pip install torch"),
+    "nvidia-cutlass-dsl": ("compiles Hopper packages", _HOPPER),
+    "apache-tvm-ffi": ("launches Hopper packages", _HOPPER),
+    "torch-c-dlpack-ext": ("the quickest conversion of launch arguments", _HOPPER),
+    "flydsl": ("compiles CDNA packages", _CDNA),
+}
+_TOOLS = {
+    "nvdisasm": "instruction evidence of Hopper packages",
+    "cuobjdump": "register and memory evidence of Hopper packages",
+}
+_MEMORY_TOLERANCE = 0.1  # data sheets round, and the driver keeps some for itself
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Something that kgen uses; `version` is `None` when it is not here."""
+
+    name: str
+    purpose: str
+    version: str | None
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMatch:
+    """A GPU of this machine and the device file that describes it, if there is one."""
+
+    gpu: Gpu
+    device: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that would be needed, and how to get it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The state of this machine as far as kgen depends on it."""
+
+    kgen: str | None
+    python: str
+    executable: str
+    system: str
+    components: tuple[Component, ...]
+    cuda_driver: str | None
+    gpus: tuple[GpuMatch, ...]
+    missing: tuple[Missing, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the diagnosis as one JSON object."""
+        return asdict(self)
+
+
+def diagnose() -> Diagnosis:
+    """Look at this machine."""
+    components = (
+        *(Component(name, use, installed_version(name), get) for name, (use, get) in _DISTRIBUTIONS.items()),
+        *(
+            Component(name, use, tool.version if (tool := find_tool(name)) else None, _HOPPER)
+            for name, use in _TOOLS.items()
+        ),
+    )
+    gpus = match_gpus(find_gpus(), all_devices())
+    return Diagnosis(
+        kgen=installed_version("kgen"),
+        python=platform.python_version(),
+        executable=sys.executable,
+        system=platform.platform(),
+        components=components,
+        cuda_driver=cuda_driver_version(),
+        gpus=gpus,
+        missing=tuple(_missing(components, gpus)),
+    )
+
+
+def match_gpus(gpus: Iterable[Gpu], devices: Iterable[Device]) -> tuple[GpuMatch, ...]:
+    """Return each GPU with the device file that describes it best."""
+    known = tuple(devices)
+    return tuple(GpuMatch(gpu, _device_of(gpu, known)) for gpu in gpus)
+
+
+def _device_of(gpu: Gpu, devices: tuple[Device, ...]) -> str | None:
+    """Match what the driver measures first (ISA, units, memory); only between equals do names decide."""
+    words = set(gpu.name.lower().replace("-", " ").split())
+    fitting = [device for device in devices if _fits(gpu, device)]
+    return min(fitting, key=lambda device: _strangeness(device, words)).name if fitting else None
+
+
+def _fits(gpu: Gpu, device: Device) -> bool:
+    memory_gib = gpu.memory_bytes / 2**30  # a data sheet's "141 GB" of HBM are 140.4 GiB to the driver
+    stated = device.value("quantities.memory")
+    return (
+        gpu.runs(device.arch.isa)
+        and gpu.compute_units == device.compute_units
+        and abs(memory_gib - stated) <= _MEMORY_TOLERANCE * stated
+    )
+
+
+def _strangeness(device: Device, words: set[str]) -> tuple[int, int]:
+    parts = device.name.replace("-", "_").split("_")
+    return sum(part not in words for part in parts), -len(parts)
+
+
+def _missing(components: tuple[Component, ...], gpus: tuple[GpuMatch, ...]) -> Iterable[Missing]:
+    for component in components:
+        if component.version is None:
+            yield Missing(f"{component.name}: {component.purpose}", component.remedy)
+    if not gpus:
+        yield Missing(
+            "a GPU: `kgen check` without --compile-only, `kgen build`, measurements", "run on a machine that has one"
+        )
+    torch = next(component.version for component in components if component.name == "torch")
+    if torch is not None and torch.endswith("+cpu") and gpus:
+        yield Missing(f"torch {torch} is built without GPU support", "install the torch build of this GPU: pytorch.org")
+    for match in gpus:
+        if match.device is None:
+            yield Missing(
+                f"a device file for {match.gpu.name} ({match.gpu.isa}, {match.gpu.compute_units} units)",
+                "write targets/<arch>/devices/<name>.yaml, or name the nearest device with --target",
+            )
+
+
+def doctor_table(diagnosis: Diagnosis) -> RenderableType:
+    """Return the diagnosis for a terminal."""
+    have = Table("component", "version", "used for", title="installed", title_justify="left")
+    have.add_row("kgen", diagnosis.kgen or "from a checkout", "")
+    have.add_row("python", diagnosis.python, diagnosis.executable)
+    have.add_row("CUDA driver", diagnosis.cuda_driver or "not here", "launches on NVIDIA GPUs")
+    for component in diagnosis.components:
+        have.add_row(component.name, component.version or "not here", component.purpose)
+    for match in diagnosis.gpus:
+        have.add_row(match.gpu.name, f"{match.gpu.compute_units} units", f"device file: {match.device or 'none'}")
+    lacks = Table("missing", "how to get it", title="missing", title_justify="left")
+    for item in diagnosis.missing:
+        lacks.add_row(escape(item.what), escape(item.remedy))  # `kgen[hopper]` is no markup
+    return Group(have, lacks) if diagnosis.missing else Group(have)

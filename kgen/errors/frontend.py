@@ -1,0 +1,129 @@
+"""Errors of tracing a reference and of lowering it; each names the op or value and the user's line."""
+
+from kgen.errors.base import BadInputError, UnsupportedError
+
+
+class ReferenceFailedError(BadInputError, RuntimeError):
+    """The reference itself raised."""
+
+    message = "the reference raised {kind}: {reason}"
+    remedy = "the reference must run in PyTorch on the inputs of case {case!r}: {inputs}"
+
+
+class ReferenceLoadError(BadInputError, RuntimeError):
+    """The reference's source could not be executed, or its module not constructed."""
+
+    message = "loading the reference raised {kind}: {reason}"
+    remedy = "the source must import what it uses and run with PyTorch alone"
+
+
+class DTypeMismatchError(BadInputError, RuntimeError, TypeError):
+    """Operands of a contraction differ in element type, which PyTorch refuses."""
+
+    message = "{op} needs operands of one dtype, and has {dtypes}"
+    remedy = "cast one of them explicitly, e.g. with .to({example})"
+
+
+class ScalarOverflowError(BadInputError, RuntimeError):
+    """A Python number that does not fit the element type it is written to."""
+
+    message = "{op}: {value} does not fit {dtype}"
+    remedy = "use a value within the range of {dtype}, or compute in fp32"
+
+
+class ImportedModuleError(BadInputError):
+    """A Python file in place of a spec lacks one of its three names."""
+
+    message = "{file} defines no {name}"
+    remedy = "it must define class Model(nn.Module), get_inputs() and get_init_inputs()"
+
+
+class NonTensorArgumentError(UnsupportedError):
+    """An argument of the reference is not a tensor."""
+
+    message = "argument {position} of the reference is a {kind}, and a kernel takes tensors"
+    remedy = "bind it before, e.g. with functools.partial, or make it a default in the reference"
+
+
+class NonTensorResultError(UnsupportedError):
+    """A result of the reference is not a tensor."""
+
+    message = "the reference returns {found}"
+    remedy = "return a tensor or a flat tuple of tensors"
+
+
+class UnsupportedDTypeError(UnsupportedError):
+    """A torch dtype that kgen does not know."""
+
+    message = "{what} has the dtype {dtype}"
+    remedy = "supported: {supported}"
+
+
+class DataDependentError(UnsupportedError):
+    """The reference's control flow or shapes depend on the values of tensors."""
+
+    message = "the reference reads the value of a tensor ({op})"
+    remedy = "a kernel serves all values: use torch.where instead of a branch, and a tensor instead of a number"
+
+
+class TraceError(UnsupportedError):
+    """torch.export could not trace the reference."""
+
+    message = "torch.export cannot trace the reference: {reason}"
+    remedy = "write the reference with tensor operations only"
+
+
+class UnsupportedOpError(UnsupportedError):
+    """An operation that is not covered where it stands."""
+
+    message = "{op} is not supported {place}"
+    remedy = "{covered}"
+
+
+class UnsupportedViewError(UnsupportedError):
+    """A view that is not an affine map of indices."""
+
+    message = "{op}: {reason}"
+    remedy = "views must be expressible by strides; copy beforehand, or reshape along the axes of the operands"
+
+
+class UnsupportedEinsumError(UnsupportedError):
+    """An einsum that is not a batched matrix product."""
+
+    message = "einsum {equation!r}: {reason}"
+    remedy = "covered: two operands, each label at most once per operand, summed labels in both of them"
+
+
+class NoContractionError(UnsupportedError):
+    """Nothing in the reference is a matrix product."""
+
+    message = "the reference holds no matrix product; its operations are {ops}"
+    remedy = "covered: a matrix product in any spelling, with views and pointwise operations before and after it"
+
+
+class SecondContractionError(UnsupportedError):
+    """More than one matrix product in one reference."""
+
+    message = "{op} is a second matrix product; the first is {first}"
+    remedy = "one matrix product per kernel is covered: split the reference"
+
+
+class SeveralResultsError(UnsupportedError):
+    """The reference returns more than one tensor."""
+
+    message = "the reference returns {count} tensors"
+    remedy = "one result per kernel is covered: split the reference"
+
+
+class MutationError(UnsupportedError):
+    """The reference writes to one of its inputs."""
+
+    message = "{op} writes to {target} in place"
+    remedy = "return the new value, and leave the inputs as they are"
+
+
+class RandomOpError(UnsupportedError):
+    """The reference draws random numbers."""
+
+    message = "{op} draws random numbers"
+    remedy = "in evaluation mode dropout is the identity: call .eval() in __init__, pass training=False, or set p=0"

@@ -1,0 +1,129 @@
+"""Errors of the spec file: each shows the place, the offending text and what would be valid."""
+
+from kgen.errors.base import BadInputError
+
+
+class SpecFileError(BadInputError):
+    """The spec cannot be read at all."""
+
+    message = "cannot read the spec: {reason}"
+    remedy = "give the path of a .yaml spec, or of a .py file that defines Model, get_inputs and get_init_inputs"
+
+
+class SpecFormatError(BadInputError):
+    """The file's ending names no spec format."""
+
+    message = "{suffix!r} is not a spec format"
+    remedy = "a spec ends in {formats}"
+
+
+class YamlSyntaxError(BadInputError):
+    """The text is not YAML."""
+
+    message = "not valid YAML: {problem}"
+    remedy = "a spec is one YAML 1.2 mapping"
+
+
+class UnsafeTagError(BadInputError):
+    """A YAML tag asks for an object to be constructed."""
+
+    message = "the YAML tag {tag!r} is not allowed"
+    remedy = "write plain values: a spec is data and constructs no objects"
+
+
+class UnknownKeyError(BadInputError):
+    """A key that the spec format does not know."""
+
+    message = "unknown key {key!r} in {place}"
+    remedy = "{suggestion}"
+
+
+class MissingKeyError(BadInputError):
+    """A key that must be there is not."""
+
+    message = "{place} lacks the key {key!r}"
+    remedy = "add `{key}:` ({expected})"
+
+
+class WrongValueError(BadInputError):
+    """A value of the wrong type or outside of what is valid."""
+
+    message = "{place}: {value} is not valid"
+    remedy = "expected {expected}"
+
+
+class UnknownNameError(BadInputError):
+    """A name that refers to nothing."""
+
+    message = "{place}: {name!r} is not {kind}"
+    remedy = "{suggestion}"
+
+
+class UnboundExtentError(BadInputError):
+    """A case leaves an extent without a value."""
+
+    message = "case {case!r} does not bind the extent {extent!r}, which is a range"
+    remedy = "give it in the case, e.g. {extent}: {example}"
+
+
+class ExtentOutOfRangeError(BadInputError):
+    """A case binds an extent to a value outside of its range."""
+
+    message = "case {case!r}: {extent} = {value} is outside of {allowed}"
+    remedy = "choose a value from {allowed}, e.g. {example}"
+
+
+class EmptyRangeError(BadInputError):
+    """A range that holds no value."""
+
+    message = "extent {name!r}: no multiple of {multiple_of} lies in {lo}..{hi}"
+    remedy = "write [lowest, highest], both included"
+
+
+class StrideError(BadInputError):
+    """Strides that cannot hold the shape."""
+
+    message = "input {name!r}: {reason}"
+    remedy = "{fix}"
+
+
+class FileEscapesFolderError(BadInputError):
+    """A file reference that leaves the folder of the spec."""
+
+    message = "{path!r} leaves the folder of the spec"
+    remedy = "refer to a file beside the spec or below it, by a relative path"
+
+
+class ReferenceFileError(BadInputError):
+    """The file of the reference is missing or unreadable."""
+
+    message = "cannot read the reference file {path!r}: {reason}"
+    remedy = "the path is relative to the folder of the spec"
+
+
+class ReferenceSyntaxError(BadInputError):
+    """The reference is not valid Python."""
+
+    message = "the reference is not valid Python: {problem}"
+    remedy = "the reference is a Python function or nn.Module class with its imports"
+
+
+class ReferenceEntryError(BadInputError):
+    """The reference defines no such function or class, or not exactly one."""
+
+    message = "the reference defines {found}; the entry is {wanted}"
+    remedy = "{suggestion}"
+
+
+class ReferenceSignatureError(BadInputError):
+    """The inputs of the spec are not the arguments of the reference."""
+
+    message = "{entry}({parameters}) does not take the inputs {inputs}"
+    remedy = "list the inputs by the reference's argument names, in their order; {suggestion}"
+
+
+class InlineStyleError(BadInputError):
+    """Inline Python is not a literal block, so its lines cannot be told."""
+
+    message = "inline Python must be a literal block"
+    remedy = "write `{key}: |` and indent the code below it"

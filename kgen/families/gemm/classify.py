@@ -1,0 +1,273 @@
+"""Problem -> GemmForm: find the one contraction, give every axis its role, fold axes that one stride walks.
+
+Runs after lowering and before the facts for the rules are taken; makes no choice that affects speed.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import TypeVar
+
+from kgen.errors.family import (
+    MixedOperandError,
+    NotOneProductError,
+    RangedExtentError,
+    TooManyBatchAxesError,
+    UnfoldableAxesError,
+)
+from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess
+from kgen.ir.access import Access
+from kgen.ir.dtype import DType
+from kgen.ir.pointwise import PointwiseOp
+from kgen.ir.problem import Const, Contract, Definition, Load, Map, Problem, Store
+
+MAX_BATCH_MODES = 3  # a TMA tensor has at most five dimensions, two of them are the tile's
+
+Fold = tuple[str, ...]  # axes that act as one, outermost first
+S = TypeVar("S", Contract, Store)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strides:
+    """Element stride of one access along each axis, and its constant offset."""
+
+    access: Access
+    along: dict[str, int]
+    offset: int
+
+    def of(self, fold: Fold) -> int:
+        return self.along.get(fold[-1], 0) if fold else 0
+
+
+def classify_gemm(problem: Problem) -> GemmForm:
+    """Return the GEMM that a Problem is.
+
+    Raises an `UnsupportedError` naming what stands in the way when it is not exactly one matrix product.
+    """
+    return _Classifier(problem).run()
+
+
+def strides_of(problem: Problem, access: Access) -> _Strides:
+    """Return the strides of an access along the iteration axes, in elements."""
+    strides = problem.tensor(access.tensor).type.strides
+    if access.valid or access.gathered or any(i.divisor != 1 for i in access.indices):
+        raise NotOneProductError(problem=problem.name, found=f"the access {access} is padded, gathered or divided")
+    along: dict[str, int] = {}
+    for index, stride in zip(access.indices, strides, strict=True):
+        for axis, coefficient in index.terms:
+            along[axis] = along.get(axis, 0) + coefficient * stride
+    offset = sum(index.offset * stride for index, stride in zip(access.indices, strides, strict=True))
+    return _Strides(access, along, offset)
+
+
+class _Classifier:
+    """The steps of one classification over one Problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.definitions = problem.definitions()
+        self.extents = {a.name: self.static_extent(a.name) for a in problem.axes}
+
+    def run(self) -> GemmForm:
+        product, store = self.single(Contract), self.single(Store)
+        a_ops, b_ops = self.without_widening(self.input_ops(product.lhs), self.input_ops(product.rhs))
+        loads, epilogue_ops = self.epilogue(product, store)
+        d = strides_of(self.problem, store.access)
+        a, b = self.load_strides(a_ops), self.load_strides(b_ops)
+        k = self.live(product.axes)
+        if self.unit_axis(d) in set(a.along) - set(b.along):  # D's rows run along lhs: swap, so that they run along n
+            a, b, a_ops, b_ops = b, a, b_ops, a_ops
+        load_strides = [strides_of(self.problem, load.access) for load in loads]
+        m, n, batch = self.roles(a, b, d, k, load_strides)
+        k = self.fold_k(k, a, b)
+        fold = (m, n, k, batch)
+        return GemmForm(
+            m=self.extent(m),
+            n=self.extent(n),
+            k=self.extent(product.axes),
+            batch=tuple(self.extent(f) for f in batch),
+            a=self.matrix(a, m, fold),
+            b=self.matrix(b, n, fold),
+            a_ops=a_ops,
+            b_ops=b_ops,
+            mma_dtype=self.mma_dtype(a_ops, b_ops),
+            accumulator=product.result,
+            epilogue_loads=tuple(
+                EpilogueLoad(load.result, self.output(s, fold)) for load, s in zip(loads, load_strides, strict=True)
+            ),
+            epilogue_ops=epilogue_ops,
+            result=store.value,
+            d=self.written(d, fold),
+        )
+
+    def static_extent(self, axis: str) -> int:
+        extent = self.problem.axis(axis).extent
+        if not isinstance(extent, int):
+            raise RangedExtentError(axis=axis, problem=self.problem.name, extent=extent)
+        return extent
+
+    def single(self, kind: type[S]) -> S:
+        found = [s for s in self.problem.body if isinstance(s, kind)]
+        other = [s for s in self.problem.body if not isinstance(s, Load | Map | Contract | Store)]
+        if len(found) != 1 or other:
+            what = f"it has {len(found)} {kind.__name__} statements" if len(found) != 1 else f"it has `{other[0]}`"
+            raise NotOneProductError(problem=self.problem.name, found=what)
+        return found[0]
+
+    def input_ops(self, value: str) -> InputOps:
+        """Return the pointwise ops that lead from one loaded element to an operand of the product."""
+        needed = self.needed(value)
+        loads = [s for s in needed if isinstance(s, Load)]
+        other = [s for s in needed if not isinstance(s, Load | Map)]
+        if other or len(loads) != 1:
+            stands = f"`{other[0]}` stands before it" if other else None
+            mixes = f"`{self.definitions[value]}` before it mixes {len(loads)} tensors"
+            raise NotOneProductError(problem=self.problem.name, found=stands or mixes)
+        return InputOps(loads[0].result, tuple(s for s in needed if isinstance(s, Map)), value)
+
+    def needed(self, value: str, known: str = "") -> list[Definition]:
+        """Return what a value is computed from by pointwise ops, itself included, in order; `known` is not followed."""
+        found: set[str] = set()
+        stack = [value]
+        while stack:
+            name = stack.pop()
+            if name in found or name == known:
+                continue
+            found.add(name)
+            statement = self.definitions[name]
+            if isinstance(statement, Map):
+                stack += [o for o in statement.operands if not isinstance(o, Const)]
+        return [s for s in self.problem.body if not isinstance(s, Store) and s.result in found]
+
+    def without_widening(self, a: InputOps, b: InputOps) -> tuple[InputOps, InputOps]:
+        """Drop casts of both operands from one 16-bit type to fp32: products of such values are exact in fp32."""
+        sources = {self.definitions[ops.source].dtype for ops in (a, b)}
+        if sources in ({DType.BF16}, {DType.FP16}) and all(self.only_widens(ops) for ops in (a, b)):
+            return InputOps(a.source, (), a.source), InputOps(b.source, (), b.source)
+        return a, b
+
+    def only_widens(self, ops: InputOps) -> bool:
+        match ops.ops:
+            case (Map(op=PointwiseOp.CAST, dtype=DType.FP32),):
+                return True
+            case _:
+                return False
+
+    def load_strides(self, ops: InputOps) -> _Strides:
+        load = self.definitions[ops.source]
+        assert isinstance(load, Load)
+        return strides_of(self.problem, load.access)
+
+    def epilogue(self, product: Contract, store: Store) -> tuple[list[Load], tuple[Map, ...]]:
+        """Return the loads and pointwise ops between the product and the store, in program order."""
+        ordered = self.needed(store.value, known=product.result)
+        loads = [s for s in ordered if isinstance(s, Load)]
+        return loads, tuple(s for s in ordered if isinstance(s, Map))
+
+    def mma_dtype(self, a_ops: InputOps, b_ops: InputOps) -> DType:
+        lhs, rhs = self.definitions[a_ops.result].dtype, self.definitions[b_ops.result].dtype
+        if lhs is not rhs:
+            raise MixedOperandError(problem=self.problem.name, lhs=lhs, rhs=rhs)
+        return lhs
+
+    def live(self, axes: tuple[str, ...]) -> Fold:
+        return tuple(a for a in axes if self.extents[a] != 1)
+
+    def unit_axis(self, strides: _Strides) -> str | None:
+        unit = [a for a, s in strides.along.items() if s == 1 and self.extents[a] != 1]
+        return unit[0] if unit else None
+
+    def extent(self, axes: Fold) -> int:
+        return prod(self.extents[axis] for axis in axes)
+
+    def roles(
+        self, a: _Strides, b: _Strides, d: _Strides, k: Fold, loads: list[_Strides]
+    ) -> tuple[Fold, Fold, tuple[Fold, ...]]:
+        """Split the output's axes into m, n and batch folds; what does not fold into m or n becomes a batch mode."""
+        outer_first = sorted(
+            (x for x in d.along if self.extents[x] != 1), key=lambda x: (-abs(d.along[x]), list(d.along).index(x))
+        )
+        in_a, in_b = set(a.along), set(b.along)
+        everyone = (a, b, d, *loads)
+        m_folds = self.folds([x for x in outer_first if x in in_a and x not in in_b], everyone)
+        n_folds = self.folds([x for x in outer_first if x in in_b and x not in in_a], everyone)
+        batch = [x for x in outer_first if (x in in_a) == (x in in_b)]
+        modes = [*self.folds(batch, everyone), *m_folds[:-1], *n_folds[:-1]]
+        modes.sort(key=lambda f: outer_first.index(f[-1]))
+        if len(modes) > MAX_BATCH_MODES:
+            axes = ", ".join("*".join(f) for f in modes)
+            raise TooManyBatchAxesError(problem=self.problem.name, count=len(modes), axes=axes, limit=MAX_BATCH_MODES)
+        return (m_folds or [()])[-1], (n_folds or [()])[-1], tuple(modes)
+
+    def folds(self, axes: list[str], everyone: tuple[_Strides, ...]) -> list[Fold]:
+        """Join neighbouring axes that every access walks with one stride."""
+        folds: list[Fold] = []
+        for axis in axes:
+            if folds and all(self.composes(folds[-1][-1], axis, s) for s in everyone):
+                folds[-1] = (*folds[-1], axis)
+            else:
+                folds.append((axis,))
+        return folds
+
+    def composes(self, outer: str, inner: str, strides: _Strides) -> bool:
+        return strides.along.get(outer, 0) == strides.along.get(inner, 0) * self.extents[inner]
+
+    def fold_k(self, k: Fold, a: _Strides, b: _Strides) -> Fold:
+        ordered = tuple(sorted(k, key=lambda x: -abs(a.along[x])))
+        for outer, inner in pairwise(ordered):
+            for strides in (a, b):
+                if not self.composes(outer, inner, strides):
+                    raise UnfoldableAxesError(
+                        problem=self.problem.name,
+                        axes=" and ".join(ordered),
+                        tensor=strides.access.tensor,
+                        strides=", ".join(f"{x}: {strides.along[x]}" for x in ordered),
+                    )
+        return ordered
+
+    def matrix(self, s: _Strides, outer: Fold, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> MatrixAccess:
+        _, _, k, batch = fold
+        outer_stride, k_stride = free_strides(s.of(outer), s.of(k), self.extent(outer), self.extent(k))
+        return MatrixAccess(
+            tensor=s.access.tensor,
+            dtype=self.problem.tensor(s.access.tensor).type.dtype,
+            offset=s.offset,
+            outer=outer_stride,
+            k=k_stride,
+            batch=tuple(s.of(f) or None for f in batch),
+        )
+
+    def output(self, s: _Strides, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> OutputAccess:
+        m, n, _, batch = fold
+        return OutputAccess(
+            tensor=s.access.tensor,
+            dtype=self.problem.tensor(s.access.tensor).type.dtype,
+            offset=s.offset,
+            m=s.of(m),
+            n=s.of(n),
+            batch=tuple(s.of(f) for f in batch),
+        )
+
+    def written(self, s: _Strides, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> OutputAccess:
+        m, n, _, _ = fold
+        m_stride, n_stride = free_strides(s.of(m), s.of(n), self.extent(m), self.extent(n))
+        return replace(self.output(s, fold), m=m_stride, n=n_stride)
+
+
+def free_strides(outer: int, inner: int, outer_extent: int, inner_extent: int) -> tuple[int, int]:
+    """Give an axis of extent 1, whose stride means nothing, the stride that suits a matrix.
+
+    The other axis stays or becomes the contiguous one; the padded row length is a multiple of 16 elements, so that it
+    is aligned for every element type.
+    """
+    if outer_extent == inner_extent == 1:
+        return _padded(1), 1
+    if inner_extent == 1:
+        return (1, _padded(outer_extent)) if outer == 1 else (outer, 1)
+    if outer_extent == 1:
+        return (_padded(inner_extent), 1) if inner == 1 else (1, inner)
+    return outer, inner
+
+
+def _padded(extent: int) -> int:
+    return max(-(-extent // 16), 1) * 16

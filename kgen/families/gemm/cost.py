@@ -1,0 +1,204 @@
+"""How long one tile of a GEMM takes, and in which order the tiles should run; docs/cost_model.md derives it.
+
+Works on whole columns of candidates and reads only tile, cluster, stages and the lets that every gemm.rules defines.
+It never rejects. `kgen.planning.rank` multiplies by the grid waves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.target import Device
+
+Columns = Mapping[str, np.ndarray]
+Array = Any  # np.ndarray of floats or ints, one entry per candidate
+
+RASTER_GROUPS = (1, 2, 4, 8, 16)
+L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
+CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
+CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileGrid:
+    """The output in clusters of tiles: along m, along n, in all; and CTAs per cluster and per compute unit."""
+
+    clusters_m: Array
+    clusters_n: Array
+    clusters: Array
+    cluster_size: Array
+    ctas_per_unit: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raster:
+    """Order of the clusters: bands `group` clusters wide, walked along m or n; and the bytes it reads from memory."""
+
+    along_m: Array
+    group: Array
+    memory_bytes: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileTime:
+    """Microseconds of one tile: what each resource alone would take, the mainloop, the epilogue; once: fill, launch."""
+
+    mma: Array
+    smem: Array
+    l2: Array
+    memory: Array
+    latency: Array
+    staged: Array
+    mainloop: Array
+    epilogue: Array
+    fill: Array
+    launch: float
+
+
+def _ceil_div(dividend: Array, divisor: Array) -> Array:
+    return -(-dividend // divisor)
+
+
+def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
+    """Return how the output divides into clusters of tiles."""
+    clusters_m = _ceil_div(_ceil_div(facts.m, columns["tile_m"]), columns["cluster_m"])
+    clusters_n = _ceil_div(_ceil_div(facts.n, columns["tile_n"]), columns["cluster_n"])
+    return TileGrid(
+        clusters_m=clusters_m,
+        clusters_n=clusters_n,
+        clusters=clusters_m * clusters_n * facts.batch,
+        cluster_size=columns["cluster_m"] * columns["cluster_n"],
+        ctas_per_unit=np.maximum(columns["ctas_per_unit"], 1).astype(np.int64),
+    )
+
+
+def choose_raster(columns: Columns, facts: GemmFacts, device: Device, slots: Array) -> Raster:
+    """Return the order of tiles that reads the fewest bytes from memory, per candidate."""
+    grid = tile_grid(columns, facts)
+    best: Raster | None = None
+    for along_m in (True, False):
+        for group in RASTER_GROUPS:
+            moved = _operand_traffic(columns, facts, device, _Walk(grid, slots, along_m, group))
+            here = Raster(np.full(moved.shape, along_m), np.full(moved.shape, group), moved)
+            best = here if best is None else _fewer(best, here)
+    assert best is not None
+    return best
+
+
+def _fewer(first: Raster, second: Raster) -> Raster:
+    better = second.memory_bytes < first.memory_bytes * (1 - 1e-9)
+    return Raster(
+        np.where(better, second.along_m, first.along_m),
+        np.where(better, second.group, first.group),
+        np.where(better, second.memory_bytes, first.memory_bytes),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walk:
+    """One order of tiles: how many clusters along m and n run at once."""
+
+    grid: TileGrid
+    slots: Array
+    along_m: bool
+    group: int
+
+    @property
+    def resident(self) -> tuple[Array, Array, Array]:
+        """Clusters along m and n of one batch entry that run at once, and the waves each batch entry takes."""
+        along, across = self.grid.clusters_m, self.grid.clusters_n
+        if not self.along_m:
+            along, across = across, along
+        one_batch = np.maximum(along * across, 1)
+        at_once = np.minimum(self.slots, one_batch)
+        wide = np.minimum(across, np.maximum(self.group, _ceil_div(at_once, np.maximum(along, 1))))
+        deep = np.minimum(along, _ceil_div(at_once, np.maximum(wide, 1)))
+        sides = (deep, wide) if self.along_m else (wide, deep)
+        return *sides, one_batch / at_once
+
+
+def _operand_traffic(columns: Columns, facts: GemmFacts, device: Device, walk: _Walk) -> Array:
+    """Return the bytes of A and B read from memory: each wave reads its rows and columns once, unless L2 keeps all."""
+    at_m, at_n, waves = walk.resident
+    row_bytes = facts.k * facts.in_bytes
+    rows = np.minimum(at_m * columns["cluster_m"] * columns["tile_m"], facts.m)
+    cols = np.minimum(at_n * columns["cluster_n"] * columns["tile_n"], facts.n)
+    least_a, least_b = facts.m * row_bytes, facts.n * row_bytes
+    keeps_all = least_a + least_b <= L2_SHARE * device.value("quantities.l2") * 1e6
+    if keeps_all:
+        return np.full(rows.shape, float((least_a + least_b) * facts.batch))
+    moved = np.maximum(rows * row_bytes * waves, least_a) + np.maximum(cols * row_bytes * waves, least_b)
+    return np.asarray(moved * facts.batch, np.float64)
+
+
+def tile_time(
+    columns: Columns, facts: GemmFacts, device: Device, raster: Raster, waves: Array, active: Array
+) -> TileTime:
+    """Return the time of one tile while `active` CTAs run at once and the grid takes `waves` waves."""
+    cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
+    k_steps = _ceil_div(facts.k, columns["tile_k"])
+    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
+    output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
+
+    tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
+    simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
+    mma = k_steps * (tensor + simt) * np.maximum(columns["ctas_per_unit"], 1) / cycles_per_us
+    smem_rate = device.arch.limit("smem_bytes_per_cycle").value
+    smem = k_steps * (columns["smem_read_bytes"] + columns["stage_bytes"]) / smem_rate / boost
+    staged = k_steps * columns["staged_elements"] / (device.value("fitted.staged_rate") * 1e3)
+    arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 1)
+    chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
+    latency = k_steps * np.maximum(arrival, chain)
+    memory = (raster.memory_bytes + output) / memory_rate / np.maximum(waves, 1)
+    l2 = k_steps * _l2_step(columns, facts, device, active)
+    coupling = 1 + CLUSTER_COUPLING * (columns["cluster_m"] * columns["cluster_n"] - 1)
+    mainloop = coupling * _contended(mma, smem, l2, memory, latency, staged)
+    return TileTime(
+        mma=mma,
+        smem=smem,
+        l2=l2,
+        memory=memory,
+        latency=latency,
+        staged=staged,
+        mainloop=mainloop,
+        epilogue=_epilogue(columns, facts, device, active),
+        fill=_fill(columns, facts, device, active),
+        launch=device.value("fitted.launch"),
+    )
+
+
+def _contended(*times: Array) -> Array:
+    """Join the times of resources that work side by side."""
+    slowest = np.maximum(np.maximum.reduce(times), 1e-9)
+    return slowest * np.sum([(time / slowest) ** CONTENTION for time in times], axis=0) ** (1 / CONTENTION)
+
+
+def _fill(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
+    """Return the time until the first product: the cluster's start and the first stage's arrival."""
+    others = columns["cluster_m"] * columns["cluster_n"] - 1
+    start = device.value("fitted.load_latency") + device.value("fitted.cluster_start") * others
+    return start + _l2_step(columns, facts, device, active)
+
+
+def _l2_step(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
+    """Return the time to bring one k step from L2 while all active CTAs do the same; rows outside of D cost nothing."""
+    share_m = columns["tile_m"] / columns["cluster_n"]
+    share_n = columns["tile_n"] / columns["cluster_m"]
+    inside = share_m * np.minimum(1, facts.m / columns["tile_m"]) + share_n * np.minimum(1, facts.n / columns["tile_n"])
+    loaded = columns["load_bytes"] * inside / (share_m + share_n)
+    unit_rate = device.arch.limit("l2_bytes_per_cycle").value * device.value("quantities.boost_clock") * 1e3
+    return np.maximum(loaded * active / (device.value("fitted.l2_bandwidth") * 1e6), loaded / unit_rate)
+
+
+def _epilogue(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
+    """Return the time from the last product to the last store of a tile, with what the epilogue loads."""
+    elements = columns["tile_m"] * columns["tile_n"]
+    per_us = device.value("fitted.epilogue_rate") * 1e3
+    steps = columns["epilogue_steps"] * device.value("fitted.epilogue_step")
+    direct = columns["direct_elements"] / (device.value("fitted.direct_rate") * 1e3)
+    stored = steps + elements / per_us + direct
+    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
+    return stored + elements * active * facts.epilogue_load_bytes / memory_rate

@@ -1,0 +1,62 @@
+"""GemmForm -> GemmFacts: the problem facts that the rules and the cost model of the family read."""
+
+from math import gcd
+
+from kgen.families.gemm.form import GemmForm, MatrixAccess
+from kgen.families.gemm.rules_facts import GemmFacts
+
+MAX_ALIGN_BYTES = 16  # no rule asks for more
+
+
+def facts_of(form: GemmForm, base_align: int) -> GemmFacts:
+    """Return the facts of a GEMM whose operands' base addresses are aligned to `base_align` bytes.
+
+    D is allocated by the kernel's host function, so that its base always is.
+    """
+    return GemmFacts(
+        m=form.m,
+        n=form.n,
+        k=form.k,
+        batch=form.batch_count,
+        in_dtype=str(form.mma_dtype),
+        out_dtype=str(form.d.dtype),
+        in_bytes=form.mma_dtype.bytes,
+        out_bytes=form.d.dtype.bytes,
+        a_major=_major(form.a),
+        b_major=_major(form.b),
+        a_align=_align(form.a, base_align),
+        b_align=_align(form.b, base_align),
+        d_align=_align_d(form),
+        input_ops=int(bool(form.a_ops.ops or form.b_ops.ops)),
+        epilogue_load_bytes=sum(
+            load.source.dtype.bytes for load in form.epilogue_loads if load.source.m and load.source.n
+        ),
+    )
+
+
+def _major(operand: MatrixAccess) -> str:
+    """Return which axis is contiguous; none where the other one is expanded, for then there are no rows to copy."""
+    if operand.k == 1 and operand.outer:
+        return "k"
+    return "mn" if operand.outer == 1 and operand.k else "none"
+
+
+def _align(operand: MatrixAccess, base_align: int) -> int:
+    rows = {"k": (operand.outer,), "mn": (operand.k,), "none": (operand.outer, operand.k)}[_major(operand)]
+    steps = (*rows, *(s for s in operand.batch if s is not None))
+    return _stride_align(steps, operand.dtype.bytes, operand.offset, base_align)
+
+
+def _align_d(form: GemmForm) -> int:
+    """Return the alignment of D's rows; their length counts, since a bulk store moves whole units of 16 bytes."""
+    if form.d.n != 1:
+        return form.d.dtype.bytes
+    steps = (form.n, form.d.m, *form.d.batch)
+    return _stride_align(steps, form.d.dtype.bytes, form.d.offset, MAX_ALIGN_BYTES)
+
+
+def _stride_align(strides: tuple[int, ...], element_bytes: int, offset: int, base_align: int) -> int:
+    """Return the largest power of two up to 16 bytes that divides the base and every stride."""
+    return gcd(
+        MAX_ALIGN_BYTES, max(base_align, element_bytes), offset * element_bytes, *(s * element_bytes for s in strides)
+    )

@@ -1,0 +1,112 @@
+"""GemmForm: a Problem classified as one matrix product, its axes folded into m, n, k and batch modes.
+
+    D[batch, m, n] = epilogue( sum_k input_ops(A)[batch, m, k] * input_ops(B)[batch, n, k] )
+
+All strides and offsets are in elements of their tensor. A batch stride of None means that the operand is the same for
+all of that mode; a stride of 0 in an epilogue tensor means that it is broadcast along that mode.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from kgen.ir.dtype import DType
+from kgen.ir.problem import Map
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixAccess:
+    """How A (`outer` = m) or B (`outer` = n) is read."""
+
+    tensor: str
+    dtype: DType
+    offset: int
+    outer: int
+    k: int
+    batch: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAccess:
+    """How an epilogue tensor is read, or D written, at (m, n, batch)."""
+
+    tensor: str
+    dtype: DType
+    offset: int
+    m: int
+    n: int
+    batch: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpilogueLoad:
+    """An epilogue operand: the SSA value and the tensor element it is read from."""
+
+    value: str
+    source: OutputAccess
+
+
+@dataclass(frozen=True, slots=True)
+class InputOps:
+    """Pointwise ops on one operand before the product: from the loaded value `source` to `result`."""
+
+    source: str
+    ops: tuple[Map, ...]
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class GemmForm:
+    """One matrix product with everything fused into it; extents are static."""
+
+    m: int
+    n: int
+    k: int
+    batch: tuple[int, ...]
+    a: MatrixAccess
+    b: MatrixAccess
+    a_ops: InputOps
+    b_ops: InputOps
+    mma_dtype: DType  # the element type the products are taken in
+    accumulator: str  # the SSA value of the contraction
+    epilogue_loads: tuple[EpilogueLoad, ...]
+    epilogue_ops: tuple[Map, ...]
+    result: str
+    d: OutputAccess
+
+    @property
+    def batch_count(self) -> int:
+        """Number of matrix products."""
+        return prod(self.batch)
+
+    @property
+    def flops(self) -> int:
+        """Multiply-adds of the product counted as two operations each (epilogue not counted)."""
+        return 2 * self.m * self.n * self.k * self.batch_count
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the output has no element."""
+        return self.m * self.n * self.batch_count == 0
+
+    @property
+    def bytes(self) -> int:
+        """Fewest bytes moved through device memory: each operand read once, the output written once."""
+        a = self.m * self.k * self.a.dtype.bytes * _present(self.batch, self.a.batch)
+        b = self.n * self.k * self.b.dtype.bytes * _present(self.batch, self.b.batch)
+        d = self.m * self.n * self.d.dtype.bytes * self.batch_count
+        return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
+
+
+def _present(extents: tuple[int, ...], strides: tuple[int | None, ...]) -> int:
+    count = 1
+    for extent, stride in zip(extents, strides, strict=True):
+        count *= extent if stride is not None else 1
+    return count
+
+
+def _load_bytes(form: GemmForm, source: OutputAccess) -> int:
+    count = source.dtype.bytes
+    extents = (form.m, form.n, *form.batch)
+    for extent, stride in zip(extents, (source.m, source.n, *source.batch), strict=True):
+        count *= extent if stride else 1
+    return count

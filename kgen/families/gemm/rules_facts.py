@@ -1,0 +1,96 @@
+"""What the GEMM rules may name: the facts of one problem, and the vocabulary they form with arch and device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from kgen.ir.dtype import DType
+from kgen.rules.model import Value
+from kgen.rules.ruleset import Fact, Vocabulary
+
+OUT_DTYPES = tuple(str(dtype) for dtype in DType)
+IN_DTYPES = (*OUT_DTYPES, "tf32")
+MAJORS = ("k", "mn", "none")
+ALIGNMENTS = (1, 2, 4, 8, 16)
+CHOICES: Mapping[str, tuple[Value, ...]] = {
+    "in_dtype": IN_DTYPES,
+    "out_dtype": OUT_DTYPES,
+    "a_major": MAJORS,
+    "b_major": MAJORS,
+    "a_align": ALIGNMENTS,
+    "b_align": ALIGNMENTS,
+    "d_align": ALIGNMENTS,
+    "input_ops": (0, 1),
+    "promo": (1, 2),
+}
+# Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
+# number of stages.
+REQUIRED_LETS = (
+    "acc_regs",
+    "threads",
+    "ctas_per_unit",
+    "smem_bytes",
+    "stage_bytes",  # smem of one stage
+    "mma_cycles",  # of the tensor cores, one k step
+    "mma_chain",  # MMAs of one k step that each wait for the one before
+    "simt_cycles",  # of the FMA units, one k step
+    "smem_read_bytes",  # by the tensor cores, one k step
+    "load_bytes",  # from L2 into one CTA, one k step, what others multicast to it left out
+    "staged_elements",  # loaded one by one through registers, one k step
+    "epilogue_steps",  # sub-tiles of D that pass through smem
+    "direct_elements",  # of D stored one by one
+)
+DEVICE_FIELDS = (
+    "warp_size",
+    "threads_per_cta",
+    "registers_per_thread",
+    "registers_per_unit",
+    "smem_bytes_per_cta",
+    "smem_bytes_per_unit",
+    "cluster_portable",
+    "compute_units",
+    "bf16_flops_per_cycle",
+    "fp16_flops_per_cycle",
+    "fp8_flops_per_cycle",
+    "int8_flops_per_cycle",
+    "tf32_flops_per_cycle",
+    "fp32_flops_per_cycle",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GemmFacts:
+    """One matrix product as the rules and the cost model see it.
+
+    `in_dtype` is the type the products are taken in (tf32: fp32 operands that may be rounded). An operand is k-major or
+    mn-major by its unit stride, else `none`. An alignment is the largest power of two up to 16 that divides the base
+    address and every non-unit stride, in bytes. `epilogue_load_bytes` counts what the epilogue reads per element of D.
+    `promo` is 2 where accumulation keeps a second copy.
+    """
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    in_dtype: str = "bf16"
+    out_dtype: str = "bf16"
+    in_bytes: int = 2
+    out_bytes: int = 2
+    a_major: str = "k"
+    b_major: str = "k"
+    a_align: int = 16
+    b_align: int = 16
+    d_align: int = 16
+    input_ops: int = 0
+    epilogue_load_bytes: float = 0
+    promo: int = 1
+
+    def as_mapping(self) -> dict[str, Value | float]:
+        """Return the facts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+GEMM_VOCABULARY = Vocabulary(
+    family="gemm",
+    facts=tuple(Fact(name, CHOICES.get(name, ())) for name in (*(f.name for f in fields(GemmFacts)), *DEVICE_FIELDS)),
+    required_lets=REQUIRED_LETS,
+)

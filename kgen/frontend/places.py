@@ -1,0 +1,56 @@
+"""Where in the user's text a traced operation, or an exception, comes from."""
+
+import linecache
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, SimpleNamespace
+
+import torch
+from torch.fx import proxy as fx_proxy
+
+from kgen.errors.base import Where
+from kgen.spec.model import Reference
+
+_FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in ')
+_FOREIGN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
+
+
+def register_lines(code: CodeType) -> None:
+    """Make torch.export keep the stack frames of a function and of all functions inside it.
+
+    Without it only frames named `forward` survive, and every node of a plain function has the wrapper's line. The hook
+    is private to torch: this is its only use.
+    """
+    for inner in _nested(code):
+        fx_proxy._register_stack_trace_anchor(SimpleNamespace(__code__=inner))  # type: ignore[arg-type]
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+def place_of_trace(stack_trace: str | None, reference: Reference) -> Where | None:
+    """Return the innermost user line of a node's stack trace."""
+    frames = [(m["file"], int(m["line"])) for m in _FRAME.finditer(stack_trace or "")]
+    return _innermost(frames, reference)
+
+
+def place_of_exception(error: BaseException, reference: Reference) -> Where | None:
+    """Return the innermost user line an exception passed through."""
+    frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+    return _innermost(frames, reference)
+
+
+def _innermost(frames: list[tuple[str, int]], reference: Reference) -> Where | None:
+    for file, line in reversed(frames):
+        if file.startswith("<") or file.startswith(_FOREIGN):
+            continue
+        if file in (reference.file, str(reference.path)) and reference.source:
+            return reference.where(line)
+        return Where(Path(file).name, line, 0, linecache.getline(file, line).rstrip())
+    return None

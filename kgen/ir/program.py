@@ -1,0 +1,39 @@
+"""Program: the kernels of one reference, the buffers between them, and the signature they serve."""
+
+from dataclasses import dataclass
+
+from kgen.ir.graph import GraphInput
+from kgen.ir.problem import Problem
+from kgen.ir.tensor import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A workspace tensor one kernel writes and a later one reads."""
+
+    name: str
+    type: TensorType
+
+    def __str__(self) -> str:
+        return f"buffer {self.name}: {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Problems in launch order, the buffers between them, and the signature of the reference.
+
+    `arguments` are the graph inputs in signature order (user tensors, then parameters, buffers and constants, which a
+    kernel takes as arguments too). `results` names the output tensors in return order.
+    """
+
+    name: str
+    arguments: tuple[GraphInput, ...]
+    results: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    buffers: tuple[Buffer, ...] = ()
+    returns_tuple: bool = False
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"%{a.name}" for a in self.arguments)
+        head = f"program {self.name}({arguments}) -> {', '.join(self.results)}"
+        return "\n".join([head, *(f"  {b}" for b in self.buffers), *(str(p) for p in self.problems)])

@@ -1,0 +1,76 @@
+"""The view of `input.py`: the spec's inputs as Python expressions in its named extents."""
+
+import keyword
+
+from kgen.errors.package import ExtentNameError
+from kgen.ir.dtype import DType
+from kgen.package.parts import PackageParts
+from kgen.package.views import InputTensorView, InputView
+from kgen.spec.model import Dimension, InputSpec, Spec
+
+TORCH_NAMES = {
+    DType.BOOL: "torch.bool",
+    DType.INT8: "torch.int8",
+    DType.UINT8: "torch.uint8",
+    DType.INT16: "torch.int16",
+    DType.INT32: "torch.int32",
+    DType.INT64: "torch.int64",
+    DType.FP8_E4M3: "torch.float8_e4m3fn",
+    DType.FP8_E5M2: "torch.float8_e5m2",
+    DType.FP16: "torch.float16",
+    DType.BF16: "torch.bfloat16",
+    DType.FP32: "torch.float32",
+    DType.FP64: "torch.float64",
+}
+_TAKEN = ("seed", "offset", "device", "torch")  # parameters of `_make_inputs`, and what its body names
+
+
+def input_view(parts: PackageParts) -> InputView:
+    """Return the view of `input.py`."""
+    spec = parts.spec
+    for name, _ in spec.extents:
+        if name in _TAKEN or keyword.iskeyword(name):
+            raise ExtentNameError(name=name)
+    return InputView(
+        title=spec.name,
+        parameters=", ".join(name for name, _ in spec.extents),
+        tensors=tuple(
+            InputTensorView(i.name, TORCH_NAMES[i.dtype], tuple_text(i.shape), stride_text(i, spec))
+            for i in parts.inputs
+        ),
+    )
+
+
+def tuple_text(items: tuple[Dimension, ...]) -> str:
+    """Return a Python tuple of numbers and names."""
+    return f"({', '.join(str(i) for i in items)}{',' if len(items) == 1 else ''})"
+
+
+def stride_text(tensor: InputSpec, spec: Spec) -> str:
+    """Return the strides of an input as a Python tuple; mirrors `kgen.spec.model.input_type`."""
+    if tensor.strides is not None:
+        return tuple_text(tensor.strides)
+    order = tensor.order or tuple(range(len(tensor.shape)))
+    extents = [tensor.shape[axis] for axis in order]
+    if tensor.leading is not None:
+        extents[-1] = tensor.leading
+    strides: list[Dimension] = [1] * len(order)
+    inner: tuple[Dimension, ...] = ()
+    for axis, extent in reversed(list(zip(order, extents, strict=True))):
+        strides[axis] = _product(inner, spec)
+        inner = (extent, *inner)
+    return tuple_text(tuple(strides))
+
+
+def _product(factors: tuple[Dimension, ...], spec: Spec) -> Dimension:
+    """Return a product as a number or an expression; as in torch, an extent of 0 counts as 1."""
+    number, names = 1, []
+    for factor in factors:
+        if isinstance(factor, int):
+            number *= max(factor, 1)
+        else:
+            may_be_zero = any(case.value(factor) == 0 for case in spec.cases)
+            names.append(f"max({factor}, 1)" if may_be_zero else factor)
+    if not names:
+        return number
+    return " * ".join(names if number == 1 else [str(number), *names])

@@ -1,0 +1,88 @@
+"""The view of `README.md`: the device with its sources, the roofline, when to stop, and what SASS must show."""
+
+from kgen.package.parts import Evidence, PackageParts, Work, work_of
+from kgen.package.plan_words import number_text, quantities_used, source_rows, words
+from kgen.package.views import FactRow, ReadmeView, RooflineRow, TargetRow
+
+FILES = (
+    ("kernel.py", "the kernel: device code, launch, host function"),
+    ("reference.py", "what it computes, in PyTorch"),
+    ("test_kernel.py", "correctness and speed, one process per case"),
+    ("input.py", "the inputs of the test"),
+    ("shapes.json", "the cases"),
+    ("plan.json", "the plan, and why no other tile"),
+    ("plans/v0_plan.md", "what was read out of the PyTorch text, and what was decided"),
+)
+STOP_CONDITIONS = (
+    "`test_kernel.py` passes every case, and `kgen check` finds the instructions below: before that, nothing is timed.",
+    "Before the first timing, fix the parity band: the noise of two identical builds against each other.",
+    "Stop when the time is inside the parity band of the kernel it replaces, or of the reference.",
+    "Otherwise at most three further variants in all, on whatever axes: the runners-up of `plans/v0_plan.md`; then the "
+    "best correct one stands and the gap is reported.",
+    "No time below the roofline above is a result: it is a measurement error.",
+)
+
+
+def readme_view(parts: PackageParts) -> ReadmeView:
+    """Return the view of `README.md`."""
+    device = parts.plan.device
+    used = (*quantities_used(device, parts.product_dtype), *device.arch.limits)
+    return ReadmeView(
+        title=parts.spec.name,
+        computation=str(parts.problem),
+        device=device.title,
+        arch=device.arch.isa,
+        spec=parts.source,
+        usage=_usage(parts),
+        files=FILES,
+        ridge=_ridge(parts),
+        hardware=tuple(FactRow(words(n), number_text(q), q.source, str(q.confidence)) for n, q in used),
+        roofline=tuple(_roofline(parts, work) for work in work_of(parts)),
+        stop_conditions=STOP_CONDITIONS,
+        targets=tuple(TargetRow(e.variant, _target(e)) for e in parts.evidence),
+        sources=source_rows(parts.plan),
+    )
+
+
+def _usage(parts: PackageParts) -> tuple[str, ...]:
+    arguments = ", ".join(i.name for i in parts.inputs)
+    if parts.is_module:
+        init = ", ".join(f"{name}={value!r}" for name, value in parts.init_kwargs)
+        return ("from kernel import Model", "", f'model = Model({init}).to("cuda")', f"out = model({arguments})")
+    return ("from kernel import kernel", "", f"out = kernel({arguments})")
+
+
+def _peaks(parts: PackageParts) -> tuple[float, float] | None:
+    """Return the peak in operations and in bytes per microsecond, or None where one is not known."""
+    device = parts.plan.device
+    peak, bandwidth = device.dense_peak(parts.product_dtype), device.quantity("quantities.memory_bandwidth")
+    return (peak.value * 1e6, bandwidth.value * 1e6) if peak and bandwidth else None
+
+
+def _ridge(parts: PackageParts) -> str:
+    peaks = _peaks(parts)
+    if peaks is None:
+        return f"No dense peak for {parts.product_dtype} products is known: there is no roofline."
+    return (
+        f"Of the whole problem, every element touched once. The ridge of {parts.product_dtype} products is at "
+        f"{peaks[0] / peaks[1]:.0f} operations per byte: below it device memory sets the least time, above it the MMA."
+    )
+
+
+def _roofline(parts: PackageParts, work: Work) -> RooflineRow:
+    predicted = parts.variants_of(work.case)[0].choice.time_us
+    peaks = _peaks(parts)
+    intensity = f"{work.flops / work.bytes:.1f}" if work.bytes else "-"
+    bound, least = "unknown", "-"
+    if peaks is not None:
+        mma_us, memory_us = work.flops / peaks[0], work.bytes / peaks[1]
+        bound, least = ("MMA" if mma_us >= memory_us else "memory"), f"{max(mma_us, memory_us):.2f} us"
+    return RooflineRow(work.case, work.flops, work.bytes, intensity, bound, least, f"{predicted:.1f} us")
+
+
+def _target(evidence: Evidence) -> str:
+    mma = "no tensor-core instruction" if evidence.mma == "none" else f"{evidence.mma} and no other MMA"
+    loads = "bulk (TMA) loads" if evidence.tma_loads else "no bulk loads"
+    stores = "bulk stores" if evidence.tma_stores else "no bulk stores"
+    multicast = ", multicast" if evidence.multicast else ""
+    return f"{mma}; {loads}{multicast}; {stores}; {evidence.threads} threads; {evidence.spills} spills"

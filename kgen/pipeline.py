@@ -1,0 +1,134 @@
+"""The map of the compiler: what each stage takes, what it makes, in order.
+
+    load    spec file | callable | module     -> Spec
+    trace   Spec, case                        -> OpGraph      one per case
+    lower   OpGraph                           -> Program      one per case
+    classify Problem                          -> GemmForm     one per case
+    plan    GemmForm, Device                  -> Plan         solves per alignment class; all cases together
+    view    Plan                              -> KernelView   what the template of kernel.py prints
+    render  KernelView, Plan                  -> files        {file name: text}
+
+Stages are pure functions of frozen values. `run` times them, verifies what they made and stops where it is told to;
+writing the files is `kgen.package`'s, on its own.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgen.spec.model import Case, FixedAxis, Spec
+from kgen.target import Device
+
+Made = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage: its name, what it makes of the earlier stages' results, and the verifier of what it made."""
+
+    name: str
+    makes: str
+    run: Callable[[Spec, Device, Made], Any]
+    verify: Callable[[Any], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run made, by stage, and how long each stage took."""
+
+    spec: Spec
+    device: Device
+    made: Made
+    seconds: Mapping[str, float]
+
+
+def run(spec: Spec, device: Device, stop_after: str | None = None) -> Run:
+    """Run the stages on one spec and one device, up to and including `stop_after`."""
+    made: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    for stage in STAGES:
+        start = time.perf_counter()
+        made[stage.name] = stage.run(spec, device, made)
+        if stage.verify is not None:
+            stage.verify(made[stage.name])
+        seconds[stage.name] = time.perf_counter() - start
+        if stage.name == stop_after:
+            break
+    return Run(spec, device, made, seconds)
+
+
+def _each_case(spec: Spec, function: Callable[[Case], Any]) -> dict[str, Any]:
+    return {case.id: function(case) for case in spec.cases}
+
+
+def _trace(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.frontend.trace import trace
+
+    return _each_case(spec, lambda case: trace(spec, case))
+
+
+def _verify_graphs(graphs: Any) -> None:
+    from kgen.ir.graph import verify_graph
+
+    for graph in graphs.values():
+        verify_graph(graph)
+
+
+def _lower(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.frontend.lower import lower
+
+    return {case: lower(graph, spec) for case, graph in made["trace"].items()}
+
+
+def _verify_programs(programs: Any) -> None:
+    from kgen.ir.verify_problem import verify_problem
+
+    for program in programs.values():
+        for problem in program.problems:
+            verify_problem(problem)
+
+
+def _classify(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.families.gemm.classify import classify_gemm
+
+    return {case: classify_gemm(program.problems[0]) for case, program in made["lower"].items()}
+
+
+def _plan(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.planning.plan_gemm import plan_gemm
+
+    base_align = spec.accepts.base_alignment_bytes
+    return plan_gemm(spec.name, made["classify"], device, fixed_axes(spec.fixed), base_align)
+
+
+def _view(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.backends.registry import backend_of
+
+    return backend_of(made["plan"]).view(spec, made["lower"], made["plan"])
+
+
+def _render(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.package.files import package_files
+
+    return package_files(spec, made)
+
+
+STAGES = (
+    Stage("trace", "OpGraph per case", _trace, _verify_graphs),
+    Stage("lower", "Program per case", _lower, _verify_programs),
+    Stage("classify", "GemmForm per case", _classify),
+    Stage("plan", "Plan", _plan),
+    Stage("view", "KernelView", _view),
+    Stage("render", "files", _render),
+)
+
+
+def stage_names() -> tuple[str, ...]:
+    """Return the names that `stop_after` takes, in order."""
+    return tuple(stage.name for stage in STAGES)
+
+
+def fixed_axes(fixed: tuple[FixedAxis, ...]) -> dict[str, int | str]:
+    """Return the axis values that the user decides."""
+    return {axis.axis: axis.value for axis in fixed if isinstance(axis.value, int | str)}

@@ -1,0 +1,82 @@
+"""GemmForms -> Plan: solve once per case and alignment class, so that each has its own legal and ranked choice.
+
+The host tries the variants of a case in order; the last one takes any base address that the spec accepts. All variants
+of a package write D in one way, since they share the text of the epilogue.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
+from kgen.families.gemm.form import GemmForm
+from kgen.planning.candidates import solve_gemm
+from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
+from kgen.rules.model import Value
+from kgen.target import Device
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What every solve of one plan has in common; `base_align` is what the spec promises for every tensor, in bytes."""
+
+    device: Device
+    base_align: int
+    fixed: Mapping[str, Value]
+
+    def with_store(self, path: Value) -> "_Request":
+        return _Request(self.device, self.base_align, {**self.fixed, "store_path": path})
+
+    def without_cluster(self) -> "_Request":
+        """Return the request for a variant that cannot multicast: an axis fixed for the others does not bind it."""
+        fixed = {axis: value for axis, value in self.fixed.items() if axis not in ("cluster_m", "cluster_n")}
+        return _Request(self.device, self.base_align, fixed)
+
+
+def plan_gemm(
+    name: str, forms: Mapping[str, GemmForm], device: Device, fixed: Mapping[str, Value], base_align: int
+) -> Plan:
+    """Return the plan of all cases on one device.
+
+    Raises `UnsupportedError` when no candidate is legal, with the rules that reject them.
+    """
+    request = _Request(device, base_align, fixed)
+    variants = _variants(forms, request)
+    if len({v.store_path for v in variants}) > 1:
+        variants = _variants(forms, request.with_store("direct"))
+    return Plan(name, "gemm", device, variants)
+
+
+def _variants(forms: Mapping[str, GemmForm], request: _Request) -> tuple[Variant, ...]:
+    return tuple(v for case, form in forms.items() for v in _case(case, form, request))
+
+
+def _case(case: str, form: GemmForm, request: _Request) -> tuple[Variant, ...]:
+    if facts_of(form, request.base_align) == facts_of(form, MAX_ALIGN_BYTES):
+        return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
+    aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
+    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
+        return (aligned,)
+    fallback = request.with_store(aligned.store_path).without_cluster()
+    return (aligned, _variant(case, form, request.base_align, fallback))
+
+
+def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> Variant:
+    facts = facts_of(form, base_align)
+    candidates = solve_gemm(facts, request.device, fixed=request.fixed, top=RUNNERS_UP + 1)
+    choice, *others = candidates.ranked
+    aligned = base_align >= MAX_ALIGN_BYTES and choice.candidate.value("load_path") != "simt"
+    return Variant(
+        name=f"{case}_{choice.candidate.value('load_path')}{'' if aligned else '_any'}",
+        case=case,
+        guard=_guard(form) if aligned else Guard(()),
+        form=form,
+        facts=facts,
+        choice=choice,
+        runners_up=tuple(others),
+        candidates=candidates,
+    )
+
+
+def _guard(form: GemmForm) -> Guard:
+    """Return the base alignments that wide loads need beyond what an element's type gives."""
+    return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in dict.fromkeys((form.a.tensor, form.b.tensor))))

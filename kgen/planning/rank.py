@@ -1,0 +1,46 @@
+"""Order the legal candidates of a GEMM by predicted time, best first, the same way in every run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgen.families.gemm.cost import Raster, TileTime, choose_raster, tile_grid, tile_time
+from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
+from kgen.target import Device
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Columns of the cost model, one entry per candidate, and the order of the candidates."""
+
+    order: np.ndarray
+    total: np.ndarray
+    waves: GridWaves
+    tile: TileTime
+    raster: Raster
+    padding: np.ndarray  # share of the computed tiles' area that is inside of D
+
+
+def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Device) -> Ranking:
+    """Rank candidates given as columns of axes and lets."""
+    grid = tile_grid(columns, facts)
+    groups = device.quantity("quantities.gpcs")
+    slots = cluster_slots(grid.cluster_size, device.compute_units, int(groups.value) if groups else 1)
+    waves = grid_waves(grid.clusters, slots * grid.ctas_per_unit)
+    raster = choose_raster(columns, facts, device, waves.slots)
+    active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
+    tile = tile_time(columns, facts, device, raster, waves.waves, active)
+    total = tile.launch + tile.fill + waves.waves * (tile.mainloop + tile.epilogue)
+    area = grid.clusters * grid.cluster_size * columns["tile_m"] * columns["tile_n"]
+    padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
+    return Ranking(_order(columns, total), total, waves, tile, raster, padding)
+
+
+def _order(columns: Mapping[str, np.ndarray], total: np.ndarray) -> np.ndarray:
+    """Sort by time; equal times by smaller clusters, more threads and stages, larger tiles, then the solver's order."""
+    cluster_size = columns["cluster_m"] * columns["cluster_n"]
+    area = columns["tile_m"] * columns["tile_n"]
+    # A nanosecond is far below what the model resolves; without rounding, ties would hang on the last bit.
+    return np.lexsort((-area, -columns["stages"], -columns["threads"], cluster_size, np.round(total, 3)))

@@ -1,0 +1,41 @@
+"""Grid waves: how often the device fills up until every cluster of tiles has run. Neutral to family and device."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Numbers = Any  # an int, or an integer array: one entry per candidate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GridWaves:
+    """`clusters` of tiles over `slots` clusters at once; `efficiency` is the filled share of all waves."""
+
+    clusters: Numbers
+    slots: Numbers
+    waves: Numbers
+    efficiency: Numbers
+
+
+def ceil_div(dividend: Numbers, divisor: Numbers) -> Numbers:
+    """Return the quotient rounded up."""
+    return -(-dividend // divisor)
+
+
+def cluster_slots(cluster_size: Numbers, compute_units: int, groups: int) -> Numbers:
+    """Return how many clusters fit the device at once.
+
+    A cluster stays inside one of `groups` groups of units (GPCs). Pairs fit everywhere; larger clusters leave the
+    remainder of each group idle.
+    """
+    in_groups = groups * (compute_units // groups // np.maximum(cluster_size, 1))
+    slots = np.where(np.asarray(cluster_size) > 2, in_groups, compute_units // np.maximum(cluster_size, 1))
+    return np.maximum(slots, 1)
+
+
+def grid_waves(clusters: Numbers, slots: Numbers) -> GridWaves:
+    """Return the waves of a grid of which `slots` clusters run at once."""
+    waves = ceil_div(clusters, slots)
+    efficiency = clusters / np.maximum(waves * slots, 1)
+    return GridWaves(clusters, slots, waves, efficiency)

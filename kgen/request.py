@@ -1,0 +1,67 @@
+"""What a request means: the spec behind a path or a callable, the device behind a name, the case behind an id.
+
+Shared by the library and the command line; the first thing either does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgen.errors.cli import ArgumentsConflictError, NoTargetError, SeveralTargetsError, UnknownCaseError
+from kgen.spec.model import Case, Spec
+from kgen.target import Device, list_devices, load_device
+
+if TYPE_CHECKING:
+    import torch
+
+
+def as_spec(
+    source: Spec | str | Path | Callable[..., Any], example_inputs: Sequence[torch.Tensor] | None = None
+) -> Spec:
+    """Return the spec that a path, a callable with example inputs, or a spec stands for."""
+    if isinstance(source, Spec):
+        return source
+    if isinstance(source, str | Path):
+        from kgen.spec.load import load_spec
+
+        return load_spec(source)
+    if example_inputs is None:
+        name = getattr(source, "__name__", type(source).__name__)
+        raise ArgumentsConflictError(
+            reason=f"{name} is a callable, and nothing says which tensors it is called with",
+            fix="pass example_inputs=[...], one tensor per argument",
+        )
+    from kgen.frontend.importers import spec_from_callable
+
+    return spec_from_callable(source, example_inputs)
+
+
+def as_device(spec: Spec, target: Device | str | None) -> Device:
+    """Return the device that was asked for, or the only one that the spec names."""
+    if isinstance(target, Device):
+        return target
+    if target is not None:
+        return load_device(target)
+    if not spec.targets:
+        raise NoTargetError(name=spec.name, known=", ".join(list_devices()))
+    if len(spec.targets) > 1:
+        raise SeveralTargetsError(name=spec.name, targets=", ".join(spec.targets))
+    return load_device(spec.targets[0])
+
+
+def as_devices(spec: Spec, targets: Sequence[str]) -> tuple[Device, ...]:
+    """Return the devices of these names or, when there are none, all that the spec names."""
+    names = tuple(targets) or spec.targets
+    return tuple(as_device(spec, name) for name in names) if names else (as_device(spec, None),)
+
+
+def as_case(spec: Spec, case: str | None) -> Case:
+    """Return the case of that id, or the first one."""
+    known = {c.id: c for c in spec.cases}
+    if case is None:
+        return spec.cases[0]
+    if case not in known:
+        raise UnknownCaseError(name=spec.name, case=case, known=", ".join(known))
+    return known[case]

@@ -1,0 +1,226 @@
+"""Enumerate the legal points of a rule set, axis by axis.
+
+An axis joins the table, every let and rule whose axes are then all bound is evaluated over whole columns, and the rows
+that break a rule leave before the next axis multiplies what remains. The order of the points is the order of the axes
+and of their domains, so the result is the same in every run.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from kgen.errors.rules import BadFactError, MissingFactError, OutsideDomainError, UnknownAxisError
+from kgen.rules.model import Value
+from kgen.rules.nearest import nearest_first, nearest_name
+from kgen.rules.printer import print_condition, print_domain
+from kgen.rules.ruleset import CompiledRule, RuleSet
+from kgen.rules.symbolic import Column, Enumeration, Numeric, decode, encode
+
+Point = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRules:
+    """Rules with the facts of one problem and device; `stored` are the facts as column entries."""
+
+    rules: RuleSet
+    facts: Mapping[str, Value | float]
+    stored: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRejection:
+    """How much a rule removed; `kept` and `removed_point` are neighbours along one axis, on either side of its edge."""
+
+    rule: str
+    file: str
+    line: int
+    text: str
+    because: str
+    removed: int
+    removed_point: Point
+    kept_point: Point | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        return {
+            "rule": self.rule,
+            "place": f"{self.file}:{self.line}",
+            "text": self.text,
+            "because": self.because,
+            "removed": self.removed,
+            "removed_point": dict(self.removed_point),
+            "kept_point": dict(self.kept_point) if self.kept_point is not None else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegalSet:
+    """Every legal point as columns, in solver order; `columns` hold the axes and the lets."""
+
+    bound: BoundRules
+    columns: Mapping[str, np.ndarray]
+    count: int
+    total: int
+    rejections: tuple[RuleRejection, ...]
+
+    def point(self, row: int) -> Point:
+        """Return the axis values of one row."""
+        return tuple(
+            (axis.name, _value(decode(axis.kind, self.columns[axis.name][row]))) for axis in self.bound.rules.axes
+        )
+
+    def derived(self, row: int) -> tuple[tuple[str, int | float], ...]:
+        """Return the lets of one row."""
+        numbers = ((let.name, decode(Numeric(), self.columns[let.name][row])) for let in self.bound.rules.lets)
+        return tuple((name, n) for name, n in numbers if not isinstance(n, str))
+
+
+def _value(value: Value | float) -> Value:
+    assert not isinstance(value, float)
+    return value
+
+
+def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
+    """Give the rules the facts of one problem and device."""
+    stored: dict[str, Column] = {}
+    for fact in rules.vocabulary.facts:
+        if fact.name not in facts:
+            raise MissingFactError(name=fact.name, given=", ".join(sorted(facts)))
+        value, kind = facts[fact.name], fact.kind
+        if isinstance(kind, Enumeration) and value not in kind.members:
+            raise BadFactError(name=fact.name, value=value, members=", ".join(kind.members))
+        code = encode(kind, value)
+        stored[fact.name] = np.float64(code) if isinstance(code, float) else np.int64(code)
+    return BoundRules(rules, {f.name: facts[f.name] for f in rules.vocabulary.facts}, stored)
+
+
+def check_point(rules: RuleSet, point: Mapping[str, Value]) -> None:
+    """Raise unless every named axis exists and holds its value."""
+    for name, value in point.items():
+        axis = rules.axis(name)
+        if axis is None:
+            known = [a.name for a in rules.axes]
+            raise UnknownAxisError(name=name, nearest=nearest_name(name, known), known=", ".join(known))
+        values = axis.domain.values
+        if value not in values:
+            alike = isinstance(value, type(values[0]))
+            nearest = nearest_first(value, values)[0] if alike else values[0]
+            raise OutsideDomainError(axis=name, value=value, domain=print_domain(axis.domain), nearest=nearest)
+
+
+def solve(bound: BoundRules, fixed: Mapping[str, Value] | None = None, *, without: str = "") -> LegalSet:
+    """Return every legal point; `fixed` narrows axes to one value, `without` names a rule to leave out."""
+    fixed = fixed or {}
+    check_point(bound.rules, fixed)
+    grid = Grid(bound, fixed)
+    rejections: list[RuleRejection] = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for rules in grid.steps():
+            for rule in rules:
+                if rule.name != without:
+                    _filter(grid, rule, rejections)
+    order = {rule.name: i for i, rule in enumerate(bound.rules.rules)}
+    rejections.sort(key=lambda r: order[r.rule])
+    names = [*(a.name for a in bound.rules.axes), *(let.name for let in bound.rules.lets)]
+    columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in names}
+    return LegalSet(bound, columns, grid.rows, grid.total, tuple(rejections))
+
+
+def _filter(grid: "Grid", rule: CompiledRule, rejections: list[RuleRejection]) -> None:
+    """Drop the rows that break a rule and note how many full points they stood for."""
+    keep = np.broadcast_to(rule.holds(grid.columns), (grid.rows,))
+    removed = grid.rows - int(np.count_nonzero(keep))
+    if not removed:
+        return
+    gone, kept = _edge(keep, grid.parents)
+    rejections.append(
+        RuleRejection(
+            rule=rule.name,
+            file=rule.file,
+            line=rule.rule.span.line,
+            text=print_condition(rule.rule),
+            because=rule.rule.because,
+            removed=removed * grid.weight,
+            removed_point=grid.point(gone),
+            kept_point=grid.point(kept) if kept is not None else None,
+        )
+    )
+    grid.keep(keep)
+
+
+def _edge(keep: np.ndarray, parents: np.ndarray) -> tuple[int, int | None]:
+    """Return a removed row, and a kept row beside it along the newest axis if there is one."""
+    turns = np.flatnonzero((keep[:-1] != keep[1:]) & (parents[:-1] == parents[1:]))
+    if len(turns) == 0:
+        return int(np.argmin(keep)), None
+    first = int(turns[0])
+    return (first, first + 1) if keep[first + 1] else (first + 1, first)
+
+
+class Grid:
+    """The table of partial points while it grows: one row per point, one column per bound axis and let."""
+
+    def __init__(self, bound: BoundRules, fixed: Mapping[str, Value], only: frozenset[str] | None = None) -> None:
+        self.bound = bound
+        self.columns: dict[str, Column] = dict(bound.stored)
+        self.rows = 1
+        self.parents = np.zeros(1, np.int64)  # the row each row came from when the newest axis joined
+        self.axes: list[str] = []
+        self.domains = {
+            axis.name: np.array(
+                [encode(axis.kind, v) for v in axis.domain.values if fixed.get(axis.name, v) == v], np.int64
+            )
+            for axis in bound.rules.axes
+            if only is None or axis.name in only
+        }
+        self.total = prod(len(d) for d in self.domains.values())
+        self.weight = self.total  # full points that one row stands for
+
+    def steps(self) -> Iterator[tuple[CompiledRule, ...]]:
+        """Bind the axes one by one; yield the rules that each makes decidable, while the caller drops rows."""
+        yield self._decidable(None)
+        for name, domain in self.domains.items():
+            self.weight //= max(len(domain), 1)
+            self._join(name, domain)
+            yield self._decidable(name)
+
+    def point(self, row: int) -> Point:
+        """Return the bound axes of one row."""
+        axes = [self.bound.rules.axis(name) for name in self.axes]
+        return tuple((a.name, _value(decode(a.kind, self.columns[a.name][row]))) for a in axes if a is not None)
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Keep the rows of a mask."""
+        self.columns = {
+            name: column[rows] if isinstance(column, np.ndarray) and column.ndim else column
+            for name, column in self.columns.items()
+        }
+        self.parents = self.parents[rows]
+        self.rows = len(self.parents)
+
+    def _join(self, name: str, domain: np.ndarray) -> None:
+        size = len(domain)
+        self.columns = {
+            known: np.repeat(column, size) if isinstance(column, np.ndarray) and column.ndim else column
+            for known, column in self.columns.items()
+        }
+        self.columns[name] = np.tile(domain, self.rows)
+        self.parents = np.repeat(np.arange(self.rows), size)
+        self.rows *= size
+        self.axes.append(name)
+
+    def _decidable(self, newest: str | None) -> tuple[CompiledRule, ...]:
+        """Evaluate the lets that the newest axis completes; return the rules it completes, cheapest first."""
+        bound = set(self.axes)
+
+        def completed(axes: frozenset[str]) -> bool:
+            return axes <= bound and (newest in axes if newest else not axes)
+
+        for let in self.bound.rules.lets:
+            if completed(let.axes):
+                self.columns[let.name] = let.formula(self.columns)
+        rules = [r for r in self.bound.rules.rules if completed(r.axes)]
+        return tuple(sorted(rules, key=lambda r: len(r.axes)))

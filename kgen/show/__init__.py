@@ -1,0 +1,1 @@
+"""What the command line shows: typed results as rich renderables. Nothing here prints; `kgen.cli` does."""

@@ -1,0 +1,155 @@
+"""The reference of a spec: its text, its entry and its argument names, read with `ast` and never executed here."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgen.errors.base import Where
+from kgen.errors.spec import (
+    FileEscapesFolderError,
+    InlineStyleError,
+    ReferenceEntryError,
+    ReferenceFileError,
+    ReferenceSyntaxError,
+    UnknownNameError,
+)
+from kgen.spec.document import IDENTIFIER, ReferenceBlock
+from kgen.spec.model import Reference, ReferenceKind
+from kgen.spec.validate import place_name, suggest
+from kgen.spec.yaml_text import Document
+from kgen.spec.yaml_text import Path as KeyPath
+
+FORMS = "Python as a literal block, file.py::name, or package.module:name"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """Python text and where it stands: line 1 of `text` is line `first_line` of `file`, `indent` columns in."""
+
+    text: str
+    file: str
+    first_line: int = 1
+    indent: int = 0
+    path: Path | None = None
+
+
+def resolve_reference(document: Document, key: KeyPath, block: str | ReferenceBlock, folder: Path) -> Reference:
+    """Return the reference at a key of the spec; files must lie in `folder` or below."""
+    if isinstance(block, str):
+        block = ReferenceBlock(source=block)
+    else:
+        key = (*key, "source")
+    init_kwargs = tuple(block.init_kwargs.items())
+    text = block.source
+    if "\n" in text or text.lstrip().startswith(("def ", "class ", "import ", "from ", "@")):
+        source = _inline(document, key, text)
+        kind, entry = ReferenceKind.INLINE, block.entry
+    elif "::" in text:
+        file, _, name = text.partition("::")
+        source = _file(document, key, file.strip(), folder)
+        kind, entry = ReferenceKind.FILE, block.entry or name.strip()
+    elif text.count(":") == 1 and all(IDENTIFIER.match(p) for p in text.replace(":", ".").split(".")):
+        module, _, name = text.partition(":")
+        return Reference(ReferenceKind.IMPORT, name, module, init_args=tuple(block.init_args), init_kwargs=init_kwargs)
+    else:
+        where = document.where(key)
+        raise UnknownNameError(where=where, place=place_name(key), name=text, kind="a reference", suggestion=FORMS)
+    definition = find_entry(source, entry, document.where(key))
+    return Reference(
+        kind,
+        definition.name,
+        source.file,
+        source.text,
+        source.first_line,
+        isinstance(definition, ast.ClassDef),
+        tuple(block.init_args),
+        init_kwargs,
+        source.path,
+    )
+
+
+def _inline(document: Document, key: KeyPath, text: str) -> SourceText:
+    if key not in document.literal:
+        raise InlineStyleError(where=document.where(key), key=key[-1])
+    first = document.values[key][0] + 1  # the block starts on the line below its `|`
+    filled = next((line for line in document.lines[first:] if line.strip()), "")
+    return SourceText(text, document.file, first + 1, len(filled) - len(filled.lstrip()))
+
+
+def _file(document: Document, key: KeyPath, name: str, folder: Path) -> SourceText:
+    where = document.where(key)
+    path = (folder / name).resolve()
+    if Path(name).is_absolute() or not path.is_relative_to(folder.resolve()):
+        raise FileEscapesFolderError(where=where, path=name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ReferenceFileError(where=where, path=name, reason=reason) from None
+    return SourceText(text, Path(name).as_posix(), path=path)
+
+
+def parse_source(source: SourceText) -> ast.Module:
+    """Parse Python text; raise `ReferenceSyntaxError` at its place in the file."""
+    try:
+        return ast.parse(source.text)
+    except SyntaxError as error:
+        lines = source.text.splitlines()
+        row = min(error.lineno or 1, len(lines) or 1)
+        line = lines[row - 1] if lines else ""
+        where = Where(
+            source.file,
+            row + source.first_line - 1,
+            (error.offset or 1) + source.indent,
+            " " * source.indent + line,
+        )
+        raise ReferenceSyntaxError(where=where, problem=error.msg) from None
+    except ValueError as error:
+        raise ReferenceSyntaxError(where=Where(source.file), problem=str(error)) from None
+
+
+def find_entry(source: SourceText, entry: str | None, where: Where) -> ast.FunctionDef | ast.ClassDef:
+    """Return the definition of the entry; without a name there must be exactly one definition."""
+    tree = parse_source(source)
+    found = {d.name: d for d in tree.body if isinstance(d, ast.FunctionDef | ast.ClassDef)}
+    shown = " and ".join(found) if found else "nothing"
+    if entry is None:
+        if len(found) == 1:
+            return next(iter(found.values()))
+        wanted, suggestion = (
+            "not named",
+            "define one function or class, or name it: reference: {source: ..., entry: ...}",
+        )
+        raise ReferenceEntryError(where=where, found=shown, wanted=wanted, suggestion=suggestion)
+    if entry not in found:
+        suggestion = suggest(entry, tuple(found), "definition")
+        raise ReferenceEntryError(where=where, found=shown, wanted=repr(entry), suggestion=suggestion)
+    return found[entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The argument names of a reference; `required` of them have no default; `rest` tells of *args."""
+
+    names: tuple[str, ...]
+    required: int
+    rest: bool
+
+
+def signature_of(reference: Reference) -> Signature | None:
+    """Return the arguments of a reference whose text is known (of `forward` for a class), else None."""
+    if not reference.source:
+        return None
+    body = ast.parse(reference.source).body
+    named = (d for d in body if isinstance(d, ast.FunctionDef | ast.ClassDef) and d.name == reference.entry)
+    definition: ast.FunctionDef | ast.ClassDef | None = next(named, None)
+    if isinstance(definition, ast.ClassDef):
+        methods = (d for d in definition.body if isinstance(d, ast.FunctionDef) and d.name == "forward")
+        definition = next(methods, None)
+    if not isinstance(definition, ast.FunctionDef):
+        return None
+    args = definition.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args)]
+    skipped = 1 if reference.is_module else 0
+    required = max(len(names) - len(args.defaults) - skipped, 0)
+    return Signature(tuple(names[skipped:]), required, args.vararg is not None)

@@ -1,0 +1,395 @@
+"""Arches and devices, read from `targets/`: every number with its unit, its source and how far it is trusted.
+
+A number of low confidence never decides whether something passes (`Device.decisive` leaves it out), and a run-time
+probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each name, so that no reader converts twice.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from kgen.errors.base import Where
+from kgen.errors.target import TargetFieldError, TargetSyntaxError, UnknownDeviceError, UnknownSourceError
+from kgen.resources import resource_root, targets_dir
+
+# Quantities of a device file: section -> name -> unit.
+UNITS: Mapping[str, Mapping[str, str]] = {
+    "quantities": {
+        "compute_units": "count",
+        "dies": "count",  # XCDs; 1 where the scheduler sees one die
+        "gpcs": "count",  # groups of units that a cluster cannot span
+        "clock": "GHz",  # the clock that the dense peaks are stated for
+        "boost_clock": "GHz",  # of what the power limit of the tensor cores leaves alone
+        "memory": "GB",
+        "memory_bandwidth": "TB/s",
+        "l2": "MB",  # of the whole device
+        "last_level_cache": "MB",
+        "board_power": "W",
+    },
+    "dense_peak": {
+        **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
+        "int8": "TOP/s",
+    },
+    "fitted": {
+        "launch": "us",  # start and end of a kernel, with the first tile's descriptors
+        "cluster_start": "us",  # more for each further CTA of a cluster
+        "load_latency": "us",  # from the issue of a tile load to its arrival
+        "mma_efficiency": "ratio",  # sustained tensor rate under the power limit over the dense peak
+        "simt_efficiency": "ratio",
+        "memory_efficiency": "ratio",
+        "l2_bandwidth": "TB/s",  # L2 to shared memory, whole device
+        "epilogue_step": "us",  # barriers and fences of one sub-tile of D
+        "epilogue_rate": "elements/ns",  # of one compute unit
+        "mma_latency": "cycles",  # from one MMA to the next one that adds to the same accumulators
+        "direct_rate": "elements/ns",  # element-wise stores of one compute unit
+        "staged_rate": "elements/ns",  # element-wise loads through registers, one compute unit
+    },
+}
+REQUIRED = ("compute_units", "dies", "clock", "memory", "memory_bandwidth", "l2")
+# Element type of a problem -> the peak that bounds its products.
+PEAK_OF = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
+
+
+class Confidence(StrEnum):
+    """How far a number is trusted; conflicts between sources are told in its note."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An entry of the citation register."""
+
+    id: str
+    document: str
+    revision: str
+    date: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit, the id of its source and its confidence."""
+
+    value: float | int
+    unit: str
+    source: str
+    confidence: Confidence
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit} [{self.source}, {self.confidence}]"
+
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        return {
+            "value": self.value,
+            "unit": self.unit,
+            "source": self.source,
+            "confidence": str(self.confidence),
+            "note": self.note or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionShape:
+    """The shapes of one MMA instruction: m x n x k, n from `n_min` to `n_max` in steps."""
+
+    name: str
+    dtypes: tuple[str, ...]
+    m: int
+    n_min: int
+    n_max: int
+    n_step: int
+    k: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """Mnemonics that prove a kernel uses the intended path: MMA per element type, bulk copies, spills."""
+
+    mma: tuple[tuple[str, str], ...]
+    bulk_load: tuple[str, ...]
+    bulk_store: tuple[str, ...]
+    spill: tuple[str, ...]
+
+    def mma_of(self, dtype: str) -> str | None:
+        """Return the MMA mnemonic for an element type, or None where the arch has none."""
+        return dict(self.mma).get(PEAK_OF.get(dtype, dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """An instruction set and what all devices that have it share."""
+
+    name: str
+    title: str
+    isa: str
+    templates: str  # folder of templates/<backend>/
+    backend: str
+    machine_code: MachineCode
+    instructions: tuple[InstructionShape, ...]
+    limits: tuple[tuple[str, Quantity], ...]
+
+    def limit(self, name: str) -> Quantity:
+        """Return a limit by name."""
+        return dict(self.limits)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One GPU model; quantities are named `section.name` with the sections of `UNITS`."""
+
+    name: str
+    title: str
+    arch: Arch
+    quantities: tuple[tuple[str, Quantity], ...]
+
+    def quantity(self, name: str) -> Quantity | None:
+        """Return a quantity such as `quantities.clock` or `dense_peak.bf16`, or None where it is not known."""
+        return dict(self.quantities).get(name)
+
+    def value(self, name: str) -> float:
+        """Return the number of a quantity that this device must have."""
+        found = self.quantity(name)
+        if found is None:
+            raise TargetFieldError(field=f"{self.name}: {name}", problem="not known", valid="add it to the device file")
+        return found.value
+
+    def decisive(self, name: str) -> Quantity | None:
+        """Return a quantity that may decide PASS or FAIL: None where it is unknown or of low confidence."""
+        found = self.quantity(name)
+        return None if found is None or found.confidence is Confidence.LOW else found
+
+    def dense_peak(self, dtype: str) -> Quantity | None:
+        """Return the dense peak for products of an element type, in TFLOP/s (TOP/s for int8)."""
+        return self.quantity(f"dense_peak.{PEAK_OF.get(dtype, dtype)}")
+
+    @property
+    def compute_units(self) -> int:
+        """Number of compute units (SMs or CUs)."""
+        return int(self.value("quantities.compute_units"))
+
+    def with_measured(self, **values: float) -> "Device":
+        """Return the device with numbers that a probe measured, e.g. `compute_units=78`; they gain high confidence."""
+        known, units = dict(self.quantities), UNITS["quantities"]
+        for name, value in values.items():
+            if name not in units:
+                valid = f"one of {', '.join(units)}"
+                raise TargetFieldError(field=f"{self.name}: {name}", problem="not a quantity", valid=valid)
+            known[f"quantities.{name}"] = Quantity(value, units[name], "measured", Confidence.HIGH)
+        return replace(self, quantities=tuple(known.items()))
+
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        named = {"name": self.name, "title": self.title, "arch": self.arch.name, "isa": self.arch.isa}
+        numbers = {name: quantity.to_json() for name, quantity in self.quantities}
+        return {**named, "backend": self.arch.backend, "quantities": numbers}
+
+    def rule_fields(self) -> dict[str, int | float]:
+        """Return the numbers that rules may name: the arch's limits, units, and FLOP per cycle of one unit."""
+        fields: dict[str, int | float] = {name: q.value for name, q in self.arch.limits}
+        fields["compute_units"] = self.compute_units
+        cycles_per_us = self.value("quantities.clock") * 1e3 * self.compute_units
+        for dtype in ("bf16", "fp16", "fp8", "int8", "tf32", "fp32"):
+            peak = self.dense_peak(dtype)
+            fields[f"{dtype}_flops_per_cycle"] = round(peak.value * 1e6 / cycles_per_us) if peak else 0
+        return fields
+
+
+def list_devices() -> tuple[str, ...]:
+    """Return the names of all devices, by arch and then by name."""
+    return tuple(path.stem for path in _device_files())
+
+
+def all_devices() -> tuple[Device, ...]:
+    """Load every device."""
+    return tuple(_load(path) for path in _device_files())
+
+
+def load_device(name: str | Path) -> Device:
+    """Load a device by its name, or from the path of a file `<arch>/devices/<device>.yaml`."""
+    text = str(name)
+    if text.endswith(".yaml"):
+        if not Path(text).is_file():
+            raise UnknownDeviceError(name=text, nearest="no such file", known=", ".join(list_devices()))
+        return _load(Path(text).resolve())
+    found = [path for path in _device_files() if path.stem == text.lower()]
+    if not found:
+        known = list_devices()
+        close = get_close_matches(text.lower(), known, n=1, cutoff=0)
+        raise UnknownDeviceError(name=text, nearest=close[0] if close else "none", known=", ".join(known))
+    return _load(found[0])
+
+
+def load_sources() -> Mapping[str, Source]:
+    """Load the citation register."""
+    return _sources(targets_dir() / "sources.yaml")
+
+
+@cache
+def _device_files() -> tuple[Path, ...]:
+    return tuple(sorted(targets_dir().glob("*/devices/*.yaml")))
+
+
+@cache
+def _sources(path: Path) -> Mapping[str, Source]:
+    file = _File(path)
+    entries = file.fields(file.root)
+    return {name: file.source(name, node) for name, node in entries.items()}
+
+
+@cache
+def _load(path: Path) -> Device:
+    file = _File(path)
+    fields = file.fields(file.root, required=("title", "quantities", "dense_peak"), optional=("fitted",))
+    quantities: dict[str, Quantity] = {}
+    for section, units in UNITS.items():
+        if section in fields:
+            required = REQUIRED if section == "quantities" else ()
+            entries = file.fields(fields[section], required, tuple(units))
+            quantities |= {f"{section}.{name}": file.quantity(node, units[name]) for name, node in entries.items()}
+    title = file.text(fields["title"])
+    arch = path.parent.parent / "arch.yaml"
+    if not arch.is_file():
+        valid = "a device file lies in <arch>/devices/, beside <arch>/arch.yaml"
+        raise TargetFieldError(where=Where(file.name), field="arch.yaml", problem="missing", valid=valid)
+    return Device(path.stem, title, _arch(arch), tuple(quantities.items()))
+
+
+@cache
+def _arch(path: Path) -> Arch:
+    file = _File(path)
+    names = ("title", "isa", "templates", "backend", "machine_code", "instructions", "limits")
+    fields = file.fields(file.root, required=names)
+    code = file.fields(fields["machine_code"], required=("mma", "bulk_load", "bulk_store", "spill"))
+    return Arch(
+        name=path.parent.name,
+        title=file.text(fields["title"]),
+        isa=file.text(fields["isa"]),
+        templates=file.text(fields["templates"]),
+        backend=file.text(fields["backend"]),
+        machine_code=MachineCode(
+            mma=tuple((name, file.text(node)) for name, node in file.fields(code["mma"]).items()),
+            bulk_load=file.texts(code["bulk_load"]),
+            bulk_store=file.texts(code["bulk_store"]),
+            spill=file.texts(code["spill"]),
+        ),
+        instructions=tuple(file.instruction(node) for node in file.items(fields["instructions"])),
+        limits=tuple((name, file.quantity(node, None)) for name, node in file.fields(fields["limits"]).items()),
+    )
+
+
+class _File:
+    """A YAML file as composed nodes: nothing is constructed, so a tag can run nothing, and every node has its place."""
+
+    def __init__(self, path: Path) -> None:
+        inside = path.is_relative_to(resource_root())
+        self.name = path.relative_to(resource_root()).as_posix() if inside else path.name
+        text = path.read_text(encoding="utf-8")
+        self.lines = text.splitlines()
+        try:
+            self.root: Node = YAML(typ="safe", pure=True).compose(text)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark
+            where = self._where(mark.line, mark.column) if mark else Where(self.name)
+            raise TargetSyntaxError(where=where, reason=error.problem or error.context or "unreadable") from None
+
+    def fields(
+        self, node: Node, required: tuple[str, ...] = (), optional: tuple[str, ...] | None = None
+    ) -> dict[str, Node]:
+        """Return a mapping's fields; names are checked where `required` or `optional` name them."""
+        if not isinstance(node, MappingNode):
+            raise self._error(node, "this value", "not a mapping", "write `name: value` lines")
+        found: dict[str, Node] = {}
+        known = (*required, *(optional or ()))
+        for key, value in node.value:
+            name = self.text(key)
+            if known and name not in known:
+                close = get_close_matches(name, known, n=1, cutoff=0)
+                raise self._error(key, name, "unknown field", f"nearest known: {close[0]}")
+            if name in found:
+                raise self._error(key, name, "given twice", "remove one")
+            found[name] = value
+        for name in required:
+            if name not in found:
+                raise self._error(node, name, "missing", f"required here: {', '.join(required)}")
+        return found
+
+    def items(self, node: Node) -> Iterator[Node]:
+        """Iterate over a sequence."""
+        if not isinstance(node, SequenceNode):
+            raise self._error(node, "this value", "not a list", "write `[a, b]` or `- a` lines")
+        yield from node.value
+
+    def text(self, node: Node) -> str:
+        """Return a scalar as text."""
+        if not isinstance(node, ScalarNode):
+            raise self._error(node, "this value", "not a text", "write one word or a quoted text")
+        return str(node.value)
+
+    def texts(self, node: Node) -> tuple[str, ...]:
+        """Return a list of texts."""
+        return tuple(self.text(item) for item in self.items(node))
+
+    def number(self, node: Node) -> int | float:
+        """Return a scalar as a number."""
+        text = self.text(node)
+        try:
+            return int(text) if text.lstrip("-").isdigit() else float(text)
+        except ValueError:
+            raise self._error(node, text, "not a number", "write digits, e.g. 132 or 4.8") from None
+
+    def quantity(self, node: Node, unit: str | None) -> Quantity:
+        """Return a quantity; `unit` is the unit it must have, if that is fixed."""
+        fields = self.fields(node, required=("value", "unit", "source", "confidence"), optional=("note",))
+        stated, level = self.text(fields["unit"]), self.text(fields["confidence"])
+        if unit is not None and stated != unit:
+            raise self._error(fields["unit"], stated, "wrong unit", f"state it in {unit}")
+        if level not in set(Confidence):
+            raise self._error(fields["confidence"], level, "unknown level", f"one of {', '.join(Confidence)}")
+        note = self.text(fields["note"]) if "note" in fields else ""
+        return Quantity(self.number(fields["value"]), stated, self.cited(fields["source"]), Confidence(level), note)
+
+    def cited(self, node: Node) -> str:
+        """Return the id of a source that the register holds."""
+        name, known = self.text(node), load_sources()
+        if name not in known:
+            close = get_close_matches(name, known, n=1, cutoff=0)
+            where = self._where(node.start_mark.line, node.start_mark.column)
+            raise UnknownSourceError(where=where, source=name, nearest=close[0] if close else "none")
+        return name
+
+    def source(self, name: str, node: Node) -> Source:
+        """Return an entry of the register."""
+        names = ("document", "revision", "date", "evidence")
+        fields = self.fields(node, required=names)
+        return Source(name, *(self.text(fields[n]) for n in names))
+
+    def instruction(self, node: Node) -> InstructionShape:
+        """Return the shapes of an MMA instruction."""
+        fields = self.fields(node, required=("name", "dtypes", "m", "n", "k", "source"))
+        n = [int(self.number(item)) for item in self.items(fields["n"])]
+        if len(n) != 3:
+            raise self._error(fields["n"], "n", "not [least, most, step]", "e.g. [8, 256, 8]")
+        m, k = int(self.number(fields["m"])), int(self.number(fields["k"]))
+        name, dtypes = self.text(fields["name"]), self.texts(fields["dtypes"])
+        return InstructionShape(name, dtypes, m, n[0], n[1], n[2], k, self.cited(fields["source"]))
+
+    def _where(self, line: int, column: int) -> Where:
+        text = self.lines[line] if line < len(self.lines) else ""
+        return Where(self.name, line + 1, column + 1, text)
+
+    def _error(self, node: Node, field: str, problem: str, valid: str) -> TargetFieldError:
+        where = self._where(node.start_mark.line, node.start_mark.column)
+        return TargetFieldError(where=where, field=field, problem=problem, valid=valid)

@@ -1,0 +1,110 @@
+"""Pointwise ops on one fp32 value in CuTe DSL; a kernel.py takes over those that it uses, as they stand here.
+
+Each means what torch's op of that name means: NaN goes through min, max, relu and clamp, and no form overflows where
+the result is finite. The DSL's own fmax and fmin drop NaN unless told otherwise.
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+
+def select(condition, if_true, if_false):
+    """One of two fp32 values; both are evaluated."""
+    return cutlass.Float32(cutlass.select_(condition, cutlass.Float32(if_true), cutlass.Float32(if_false)))
+
+
+def maximum(x, y):
+    """The larger value; NaN if either is NaN."""
+    return cute.arch.fmax(cutlass.Float32(x), cutlass.Float32(y), nan=True)
+
+
+def minimum(x, y):
+    """The smaller value; NaN if either is NaN."""
+    return cute.arch.fmin(cutlass.Float32(x), cutlass.Float32(y), nan=True)
+
+
+def relu(x):
+    """max(x, 0); NaN stays NaN."""
+    return maximum(x, 0.0)
+
+
+def sign(x):
+    """-1, 0 or 1; 0 for NaN, as torch has it."""
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))
+
+
+def reciprocal(x):
+    """1 / x, correctly rounded."""
+    return 1.0 / x
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)); exp(-x) may overflow to infinity, which gives 0."""
+    return 1.0 / (1.0 + cute.math.exp(-x))
+
+
+def silu(x):
+    """x * sigmoid(x)."""
+    return x / (1.0 + cute.math.exp(-x))
+
+
+def gelu_erf(x):
+    """x * Phi(x), with the normal distribution function Phi from erf."""
+    return 0.5 * x * (1.0 + cute.math.erf(x * 0.7071067811865476))
+
+
+def gelu_tanh(x):
+    """The tanh form of gelu."""
+    inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1.0 + cute.math.tanh(inner))
+
+
+def softplus(x, beta, threshold):
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x passes the threshold."""
+    scaled = x * beta
+    return select(scaled > threshold, x, cute.math.log1p(cute.math.exp(minimum(scaled, threshold))) / beta)
+
+
+def softsign(x):
+    """x / (1 + |x|)."""
+    return x / (1.0 + cute.math.abs(x))
+
+
+def mish(x):
+    """x * tanh(softplus(x))."""
+    return x * cute.math.tanh(softplus(x, 1.0, 20.0))
+
+
+def leaky_relu(x, slope):
+    """x where positive, slope * x elsewhere."""
+    return select(x > 0.0, x, x * slope)
+
+
+def elu(x, alpha, scale, input_scale):
+    """scale * x where positive, scale * alpha * (exp(input_scale * x) - 1) elsewhere."""
+    return select(x > 0.0, x * scale, cute.math.expm1(x * input_scale) * (alpha * scale))
+
+
+def selu(x):
+    """elu with the self-normalising constants."""
+    return elu(x, 1.6732632423543772, 1.0507009873554805, 1.0)
+
+
+def hardsigmoid(x):
+    """clamp(x + 3, 0, 6) / 6."""
+    return minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
+
+
+def hardswish(x):
+    """x * clamp(x + 3, 0, 6) / 6."""
+    return x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
+
+
+def logsigmoid(x):
+    """log(sigmoid(x)), without overflow for large negative x."""
+    return minimum(x, 0.0) - cute.math.log1p(cute.math.exp(-cute.math.abs(x)))
+
+
+def power(x, y):
+    """x ** y."""
+    return cute.math.pow(cutlass.Float32(x), cutlass.Float32(y))

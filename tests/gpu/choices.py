@@ -1,0 +1,135 @@
+"""Packages of exactly one candidate: for a product, the candidates to try, and the package that each becomes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
+from kgen.families.gemm.rules import bind_gemm
+from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.frontend.importers import spec_from_callable
+from kgen.package.write import write_package
+from kgen.pipeline import STAGES, run
+from kgen.planning.candidates import Candidate
+from kgen.planning.plan import Plan
+from kgen.rules.model import Value
+from kgen.rules.solve import BoundRules
+from kgen.spec.model import Accepts, FixedAxis, Spec
+from kgen.target import Device, load_device
+
+PARTS = 20  # every n/20-th legal candidate
+Point = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A reference and its operands: (shape, whether the last two axes are exchanged in memory)."""
+
+    reference: Callable[..., torch.Tensor]
+    operands: tuple[tuple[tuple[int, ...], bool], ...]
+
+    def tensors(self, dtype: str, device: str, seed: int = 0) -> list[torch.Tensor]:
+        """Return random operands, scaled so that the product's elements are near 1."""
+        made = []
+        for place, (shape, exchanged) in enumerate(self.operands):
+            generator = torch.Generator(device).manual_seed(1000 * seed + place)
+            stored = (*shape[:-2], shape[-1], shape[-2]) if exchanged else shape
+            tensor = torch.randn(stored, generator=generator, device=device)
+            tensor *= self.operands[0][0][-1] ** -0.25 if place < 2 else 1.0
+            made.append((tensor.mT if exchanged else tensor).to(getattr(torch, dtype)))
+        return made
+
+
+def plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product alone."""
+    return a @ b
+
+
+def fused(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """A product with a bias, an activation and a residual."""
+    return F.gelu(a @ b + bias) + residual
+
+
+PRODUCTS = {
+    "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
+    "fused": Product(fused, (((640, 512), False), ((512, 1024), True), ((1024,), False), ((640, 1024), False))),
+    "ragged": Product(plain, (((333, 1000), False), ((1000, 1003), True))),
+    "mn-major": Product(plain, (((328, 333), True), ((333, 520), False))),
+    "unaligned": Product(plain, (((333, 203), False), ((203, 264), True))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A product as far as its candidates have it in common."""
+
+    spec: Spec
+    device: Device
+    made: Mapping[str, Any]
+
+    @property
+    def facts(self) -> GemmFacts:
+        """The product as the rules see it."""
+        (form,) = self.made["classify"].values()
+        return facts_of(form, MAX_ALIGN_BYTES)
+
+    @property
+    def bound(self) -> BoundRules:
+        """The rules with the facts of this product."""
+        return bind_gemm(self.facts, self.device)
+
+    @property
+    def hardware(self) -> BoundRules:
+        """The rules of the hardware alone."""
+        return bind_gemm(self.facts, self.device, lowered=False)
+
+
+def base_of(fn: Callable[..., Any], tensors: list[torch.Tensor], target: str, name: str) -> Base:
+    """Run the stages before the plan; the operands promise aligned bases, so that there is one variant."""
+    spec = spec_from_callable(fn, tensors, name)
+    spec = replace(spec, accepts=Accepts(MAX_ALIGN_BYTES))
+    done = run(spec, load_device(target), stop_after="classify")
+    return Base(spec, done.device, done.made)
+
+
+def sampled_rows(count: int, parts: int = PARTS) -> tuple[int, ...]:
+    """Return every count/parts-th row."""
+    return tuple(sorted({part * count // parts for part in range(parts)})) if count else ()
+
+
+def files_of(base: Base, point: Point, outside: Candidate | None = None) -> Mapping[str, str]:
+    """Return the package of the candidate with these axes; `outside` stands in for it, where no rule allows it."""
+    fixed = tuple(FixedAxis(axis, value, "the candidate under test") for axis, value in point.items())
+    spec, made = replace(base.spec, fixed=fixed), dict(base.made)
+    for stage in STAGES[len(made) :]:
+        made[stage.name] = stage.run(spec, base.device, made)
+        if stage.name == "plan" and outside is not None:
+            made["plan"] = _standing_in(made["plan"], outside)
+    files: Mapping[str, str] = made["render"]
+    if outside is None:
+        return files
+    lifted = "\n# under test: a candidate that breaks a rule\nRULES = dict.fromkeys(RULES, lambda v: ())\n"
+    return {**files, "kernel.py": files["kernel.py"] + lifted}
+
+
+def _standing_in(plan: Plan, outside: Candidate) -> Plan:
+    variants = (replace(v, choice=replace(v.choice, candidate=outside)) for v in plan.variants)
+    return replace(plan, variants=tuple(variants))
+
+
+def write_choice(base: Base, point: Point, folder: Path, outside: Candidate | None = None) -> Path:
+    """Write the package of a candidate and return its folder."""
+    return write_package(files_of(base, point, outside), folder).folder
+
+
+def shown(point: Point | Iterable[tuple[str, Value]]) -> str:
+    """Return a candidate in a few words."""
+    p = dict(point)
+    return (
+        f"{p['tile_m']}x{p['tile_n']}x{p['tile_k']} stages {p['stages']} wg {p['wg_m']}x{p['wg_n']} "
+        f"cluster {p['cluster_m']}x{p['cluster_n']} {p['load_path']}/{p['store_path']}"
+    )

@@ -1,0 +1,124 @@
+"""The public cases that are matrix products, through `kgen.build`; of the others, the refusals by the op's name.
+
+    python tests/gpu/public_cases.py --out RECORDS   on the GPU
+    python tests/gpu/public_cases.py --dry-run       without one: what is built, and what is refused
+
+A case is run as `cases_public` asks: every input set, the oracle on the CPU, its own tolerance.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import case_checking
+import cases_public
+import torch
+from records import write_record
+from workers import Job, Outcome, run_jobs
+
+import kgen
+
+TARGET = "h200"
+LIMIT_SECONDS = 120.0
+# The cases that kgen lowers today. `matmul-dtype-mismatch` is right when it raises, as the reference does.
+PRODUCTS = (
+    "gemm-odd-mk",
+    "linear-k-zero",
+    "bmm-batch-over-65535",
+    "bf16-cast-inside-epilogue",
+    "fp32-gemm-not-tf32",
+    "module-params-buffer-kwarg",
+    "square-gemm-column-bias",
+    "matmul-dtype-mismatch",
+)
+
+
+def case_of(name: str) -> dict[str, Any]:
+    """Return the case of that id."""
+    found: dict[str, Any] = next(case for case in cases_public.CASES if case["id"] == name)
+    return found
+
+
+def run_case(name: str, device: str) -> dict[str, Any]:
+    """Check one case; on the CPU its kernels are emitted and not run. Run by a child process."""
+    case = case_of(name)
+    if device == "cuda":
+        return {"faults": case_checking.check(case, run=run_built, device=device)}
+    return {"faults": emit_case(case)}
+
+
+def run_built(fn: Any, *tensors: torch.Tensor) -> Any:
+    """Run a reference's kernel; a product that the case builds again is served from the cache."""
+    return kgen.build(fn, tensors, target=TARGET)(*tensors)
+
+
+def emit_case(case: dict[str, Any]) -> list[str]:
+    """Emit the kernels of every input set of a case; return what goes wrong beyond what the case asks for."""
+    faults = []
+    for label, make, _ in case_checking.input_sets(case):
+        try:
+            kgen.build(case["fn"], make(), target=TARGET)
+        except case.get("raises", ()):
+            continue
+        except Exception as error:
+            faults.append(f"{label}: {type(error).__name__}: {error}")
+            continue
+        if "raises" in case:
+            faults.append(f"{label}: no error raised")
+    return faults
+
+
+def refusal(name: str) -> str:
+    """Return why kgen refuses a case, or an empty text when it takes it."""
+    case = case_of(name)
+    _, make, _ = next(iter(case_checking.input_sets(case)))
+    try:
+        kgen.build(case["fn"], make(), target=TARGET)
+    except NotImplementedError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def refuse_case(name: str) -> dict[str, Any]:
+    """Return the refusal of a case that is no product; run by a child process."""
+    why = refusal(name)
+    return {"refused": why, "faults": [] if why else ["not refused"]}
+
+
+def row_of(outcome: Outcome) -> dict[str, Any]:
+    """Return what is recorded of a case."""
+    result = outcome.result or {"faults": [outcome.failure]}
+    case = case_of(outcome.job.label)
+    return {"label": case["id"], "source": case["source"], "seconds": round(outcome.seconds, 2), **result}
+
+
+def main() -> int:
+    """Check the cases and print a table; 1 if any is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, help="folder for the record")
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--dry-run", action="store_true", help="emit only; needs no GPU")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    device = "cpu" if arguments.dry_run else "cuda"
+    work = [Job(name, "run_case", {"name": name, "device": device}) for name in PRODUCTS]
+    others = [c["id"] for c in cases_public.CASES if c["id"] not in PRODUCTS and not c.get("big")]
+    work += [Job(name, "refuse_case", {"name": name}) for name in others]
+    rows = [row_of(o) for o in run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS)]
+    wrong = [row for row in rows if row["faults"]]
+    for row in rows:
+        state = "FAIL" if row["faults"] else "refused" if "refused" in row else "ok"
+        detail = "; ".join(row["faults"])[:400] or row.get("refused", "")
+        print(f"{state:<8}{row['label']:<30} {detail[:100] if state == 'refused' else detail}")
+    taken = len(PRODUCTS)
+    print(f"{taken} products, {len(rows) - taken} refused, {len(wrong)} wrong, {time.perf_counter() - started:.0f} s")
+    if arguments.out:
+        summary = {"products": taken, "refused": len(rows) - taken, "wrong": len(wrong)}
+        write_record(arguments.out, "public_cases", {"summary": summary, "rows": rows})
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""A hundred random bf16 and fp16 matrix products through `kgen.build`, and how a built kernel behaves as a callable.
+
+    python tests/gpu/random_gemms.py --out RECORDS          on the GPU; prints a table
+    python tests/gpu/random_gemms.py --dry-run [--compile]  without one: emits every kernel, or compiles it too
+
+Each result is compared with the reference in float64: rel_err, dtype, shape, places of NaN and infinities, two runs
+bit for bit on poisoned results, inputs and the gaps between them unchanged.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from behaviour import BEHAVIOURS
+from compare import bits, check_runs, compare, expected
+from problems import COUNT, problem
+from records import write_record
+from workers import Job, Outcome, run_jobs
+
+import kgen
+
+TARGET = "h200"
+LIMIT_SECONDS = 90.0
+
+
+def run_problem(index: int) -> dict[str, Any]:
+    """Build problem `index` on the GPU and compare it; run by a child process."""
+    p = problem(index)
+    made = [operand.make("cuda", 100 * index + place) for place, operand in enumerate(p.operands)]
+    tensors, before = [tensor for tensor, _ in made], [bits(base) for _, base in made]
+    reference = p.reference()
+    started = time.perf_counter()
+    kernel = kgen.build(reference, tensors, target=TARGET)
+    seconds = time.perf_counter() - started
+    out, faults = check_runs(kernel, tensors)
+    found = compare(out, expected(reference, tensors), reference(*tensors))
+    faults += found.faults
+    for operand, (_, base), old in zip(p.operands, made, before, strict=True):
+        if not torch.equal(bits(base), old):
+            faults.append(f"the kernel wrote into {operand.name} or between its rows")
+    return {"rel_err": found.rel_err, "faults": faults, "build_s": round(seconds, 2), "paths": paths_of(kernel.folders)}
+
+
+def run_behaviour(name: str) -> dict[str, Any]:
+    """Run one check of a built kernel as a callable; run by a child process."""
+    return {"faults": BEHAVIOURS[name](TARGET)}
+
+
+def emit_problem(index: int) -> dict[str, Any]:
+    """Emit the kernel of problem `index` on the CPU, and run its reference there."""
+    p = problem(index)
+    tensors = [operand.make("cpu", 100 * index + place)[0] for place, operand in enumerate(p.operands)]
+    p.reference()(*tensors)
+    folders = kgen.build(p.reference(), tensors, target=TARGET).folders
+    compiled = [str(f) for f in folders] if p.extents != "empty" else []  # no launch, so nothing to compile
+    return {"faults": [], "paths": paths_of(folders), "folders": compiled}
+
+
+def paths_of(folders: tuple[Path, ...]) -> str:
+    """Return the load and store paths of the variants of a build."""
+    plans = [json.loads((folder / "plan.json").read_text()) for folder in folders]
+    choices = [variant["choice"]["choices"] for plan in plans for variant in plan["variants"]]
+    return " ".join(f"{c['load_path']}/{c['store_path']}" for c in choices)
+
+
+def compile_all(folders: list[Path], processes: int) -> list[str]:
+    """Cross-compile the packages and return what is not as their plans say."""
+    from kgen.check import check_packages
+
+    def progress(result: Any, done: int, count: int) -> None:
+        if not result.ok:
+            print(f"  {done}/{count} {result.folder}: {str(result.findings[0])[:300]}", flush=True)
+
+    results = check_packages(folders, jobs=processes, progress=progress)
+    return [f"{r.folder}: {finding}" for r in results for finding in r.findings]
+
+
+def jobs(dry: bool, only: list[int] | None) -> list[Job]:
+    """Return the problems, and on a GPU the behaviours."""
+    chosen = range(COUNT) if only is None else only
+    made = [Job(str(problem(i)), "emit_problem" if dry else "run_problem", {"index": i}) for i in chosen]
+    if not dry and only is None:
+        made += [Job(f"    {name}", "run_behaviour", {"name": name}) for name in BEHAVIOURS]
+    return made
+
+
+def faults_of(outcome: Outcome) -> list[str]:
+    """Return what is wrong with a job's outcome."""
+    return [outcome.failure] if outcome.result is None else outcome.result["faults"]  # type: ignore[list-item]
+
+
+def progress(outcome: Outcome, done: int) -> None:
+    """Print a line for a failed job, and one for every 20."""
+    if faults_of(outcome):
+        print(f"FAIL {outcome.job.label}\n     {faults_of(outcome)[0][:700]}", flush=True)
+    elif done % 20 == 0:
+        print(f"  {done} done", flush=True)
+
+
+def row_of(outcome: Outcome) -> dict[str, Any]:
+    """Return what is recorded of a job."""
+    return {
+        "label": outcome.job.label.strip(),
+        "faults": faults_of(outcome),
+        "seconds": round(outcome.seconds, 2),
+        **(outcome.result or {}),
+    }
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print counts by path, the largest errors, and the behaviours."""
+    problems = [row for row in rows if "rel_err" in row or "paths" in row]
+    by_path: dict[str, list[float]] = {}
+    for row in problems:
+        by_path.setdefault(row.get("paths", "none"), []).append(row.get("rel_err", 0.0))
+    print(f"{'variants of the kernel':<42} problems  largest rel_err")
+    for path, errors in sorted(by_path.items()):
+        print(f"{path:<42} {len(errors):>8}  {max(errors):.2e}")
+    for row in rows:
+        if row not in problems and not row["faults"]:
+            print(f"ok    {row['label']}")
+
+
+def main() -> int:
+    """Run everything and print a table; 1 if anything is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, help="folder for the record")
+    parser.add_argument("--processes", type=int, default=12)
+    parser.add_argument("--only", type=int, nargs="+", help="indices of problems")
+    parser.add_argument("--dry-run", action="store_true", help="emit only; needs no GPU")
+    parser.add_argument("--compile", action="store_true", help="with --dry-run: compile each kernel and read its code")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    work = jobs(arguments.dry_run, arguments.only)
+    outcomes = run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS, progress)
+    rows = [row_of(outcome) for outcome in outcomes]
+    wrong = [row for row in rows if row["faults"]]
+    if arguments.compile:
+        folders = [Path(folder) for row in rows for folder in row.pop("folders", ())]
+        wrong += [{"label": fault, "faults": [fault]} for fault in compile_all(folders, arguments.processes)]
+    print_table(rows)
+    for row in wrong:
+        print(f"FAIL  {row['label'][:150]}\n      {row['faults'][0][:300]}")
+    print(f"{len(rows)} jobs, {len(wrong)} wrong, {time.perf_counter() - started:.0f} s")
+    if arguments.out:
+        summary = {"jobs": len(rows), "wrong": len(wrong), "seconds": round(time.perf_counter() - started)}
+        write_record(arguments.out, "random_gemms", {"summary": summary, "rows": rows})
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Specs that between them print every section of the templates; emitted once per process and device."""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from kgen.frontend.importers import spec_from_callable
+from kgen.pipeline import run
+from kgen.planning.plan import Plan
+from kgen.spec.load import parse_spec
+from kgen.spec.model import Spec
+from kgen.target import load_device
+
+BF16, FP16, FP32, INT32, BOOL = torch.bfloat16, torch.float16, torch.float32, torch.int32, torch.bool
+
+
+def e(*shape: int, dtype: torch.dtype = BF16, stride: tuple[int, ...] | None = None) -> torch.Tensor:
+    """Return a tensor of which only the type is read."""
+    return torch.empty_strided(shape, stride or torch.empty(shape, device="meta").stride(), dtype=dtype, device="cpu")
+
+
+def _everything(a, b, row, column, full, scale, mask, count):
+    x = torch.where(mask, (a @ b).float() * scale + row + column, float("-inf"))
+    return (F.gelu(x) + full * torch.sigmoid(x) + count).clamp(-30, 30).to(BF16)
+
+
+def _colliding(v, d, x1, k, fused, tile, at):
+    return F.silu(v @ d + x1) * k + fused + tile.float() * at
+
+
+def _library_names(relu, select, maximum, silu, sigmoid):
+    return F.silu(torch.relu(relu @ select) + maximum) * silu + torch.sigmoid(sigmoid)
+
+
+def _lambda_names(lambda_, class_, x_1):
+    return lambda_ @ class_ + x_1
+
+
+def _operand_names(a, b, d):
+    return a @ b + a + b * d
+
+
+# id -> (reference, inputs)
+FUNCTIONS = {
+    "plain": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1024)),
+    "columns": (lambda a, b: a @ b, e(512, 512, stride=(1, 512)), e(512, 512, stride=(1, 512))),
+    "padded": (lambda a, b: a @ b, e(512, 512, stride=(520, 1)), e(512, 512, stride=(1, 528))),
+    "fp16": (lambda a, b: a @ b, e(512, 512, dtype=FP16), e(512, 512, dtype=FP16)),
+    "fp32_result": (lambda a, b: (a @ b).float(), e(4096, 4096), e(4096, 4096)),
+    "wide_fused": (lambda a, b, c: (a @ b).float() + c, e(4096, 4096), e(4096, 4096), e(4096, 4096)),
+    "batch": (torch.bmm, e(8, 512, 256), e(8, 256, 512)),
+    "shared_b": (torch.matmul, e(8, 512, 256, stride=(512 * 264, 264, 1)), e(256, 512)),
+    "broadcast": (torch.matmul, e(4, 1, 512, 256), e(3, 256, 512)),
+    "heads": (lambda q, k: torch.einsum("bmhd,bnhd->bhmn", q, k), e(2, 512, 4, 64), e(2, 512, 4, 64)),
+    "everything": (
+        _everything,
+        e(512, 256),
+        e(256, 512),
+        e(512, dtype=FP16),
+        e(512, 1, dtype=FP32),
+        e(512, 512),
+        e(dtype=FP32),
+        e(512, 512, dtype=BOOL),
+        e(1, 512, dtype=INT32),
+    ),
+    "mask_times": (lambda a, b, m: (a @ b) * m, e(512, 256), e(256, 512), e(512, 512, dtype=BOOL)),
+    "logic": (
+        lambda a, b, c: torch.where((c > 0) & ~(c > 1) | c.isnan(), a @ b, c),
+        e(512, 256),
+        e(256, 512),
+        e(512, 512),
+    ),
+    "input_ops": (lambda a, b: (a * 0.5 + 1) @ b.relu(), e(512, 256), e(256, 512)),
+    "gated_input": (lambda a, b: (a * torch.sigmoid(a)) @ b, e(512, 256), e(256, 512)),
+    "odd_k": (F.linear, e(512, 257), e(512, 257)),
+    "odd_n": (lambda a, b, c: a @ b + c, e(512, 256), e(256, 511), e(511)),
+    "fp32": (lambda a, b: a @ b, e(256, 128, dtype=FP32), e(128, 256, dtype=FP32)),
+    "fp32_fused": (
+        lambda a, b, c: F.gelu(a.relu() @ b.float() + c),
+        e(4, 100, 60, dtype=FP32),
+        e(60, 90),
+        e(4, 100, 1, dtype=FP32),
+    ),
+    "k_zero": (lambda a, b, c: a @ b + c, e(64, 0), e(0, 96), e(96)),
+    "one_row": (F.linear, e(1, 1024), e(4096, 1024)),
+    "one_column": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1)),
+    "vectors": (torch.dot, e(4096), e(4096)),
+    "empty": (lambda a, b: a @ b, e(0, 64), e(64, 128)),
+    "transposed": (lambda a, b: (a @ b).T.contiguous(), e(512, 256), e(256, 1024)),
+    "expanded_rows": (lambda a, b: a @ b, e(1, 256).expand(512, 256), e(256, 512)),
+    "same_twice": (lambda x: x @ x.T + x, e(512, 512)),
+    "colliding_names": (_colliding, e(64, 64), e(64, 64), e(64), e(64), e(64, 64), e(64, 1), e(dtype=FP32)),
+    "library_names": (_library_names, e(64, 64), e(64, 64), e(64), e(64, 64), e(64, 1)),
+    "lambda_names": (_lambda_names, e(64, 64), e(64, 64), e(64)),
+    "operand_names": (_operand_names, e(64, 64), e(64, 64), e(64, 64)),
+    "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
+}
+
+CASES = """
+name: cases
+reference: |
+  def gemm(a, b, bias):
+      return a @ b + bias
+inputs:
+  a: {shape: [M, K], dtype: bf16}
+  b: {shape: [K, N], dtype: bf16}
+  bias: {shape: [N], dtype: bf16}
+extents: {M: 4096, N: 4096, K: 4096}
+cases:
+  even: {}
+  ragged: {M: 100, N: 72, K: 56}
+  odd: {M: 33, N: 17, K: 19}
+"""
+
+FIXED = """
+name: fixed
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: bf16}
+  b: {shape: [K, N], dtype: bf16}
+extents: {M: 4096, N: 4096, K: 4096}
+accepts: {base_alignment: 16}
+fixed:
+  tile_m: {value: 128, because: "the incumbent's"}
+  cluster_m: {value: 2, because: "two CTAs share B"}
+"""
+
+MODULE = """
+name: module
+reference: |
+  import math
+  from collections import OrderedDict
+  from functools import partial
+
+  import torch
+  import torch.nn as nn
+  import torch.nn.functional as F
+
+  GAIN, EPSILON = 2.0, 1e-6
+  WIDTH: int = 256
+
+
+  def scaled(count: int) -> float:
+      return GAIN / math.sqrt(count)
+
+
+  class Base(nn.Module):
+      factor = 0.5
+
+      def __init__(self):
+          super().__init__()
+          self.offset = nn.Parameter(torch.zeros(WIDTH, dtype=torch.bfloat16))
+
+
+  class Layer(Base):
+      eps = EPSILON
+
+      def __init__(self, features: int, bias: bool = True):
+          super().__init__()
+          self.layers = nn.Sequential(OrderedDict(proj=nn.Linear(features, WIDTH, bias=bias, dtype=torch.bfloat16)))
+          self.register_buffer("gain", torch.tensor(scaled(features)))
+          self.make = partial(torch.full, (1,), self.eps)
+          self.reset()
+
+      def reset(self) -> None:
+          nn.init.normal_(self.layers.proj.weight, std=self.factor * scaled(WIDTH))
+
+      def forward(self, x):
+          return F.silu(self.layers(x)) * self.gain + self.offset
+inputs:
+  x: {shape: [B, S, 128], dtype: bf16}
+extents: {B: 2, S: 256}
+"""
+INIT = "  init_args: [128]\n"
+
+
+def _module_spec() -> str:
+    head, body = MODULE.split("reference: |\n")
+    code, rest = body.split("inputs:\n")
+    source = "".join(f"  {line}" if line.strip() else line for line in code.splitlines(keepends=True))
+    return f"{head}reference:\n  source: |\n{source}  entry: Layer\n{INIT}inputs:\n{rest}"
+
+
+TEXTS = {"cases": CASES, "fixed": FIXED, "module": _module_spec()}
+NAMES = (*FUNCTIONS, *TEXTS)
+
+
+@cache
+def spec_of(name: str) -> Spec:
+    """Return the spec of that id."""
+    if name in TEXTS:
+        return parse_spec(TEXTS[name], Path("specs") / f"{name}.yaml")
+    fn, *inputs = FUNCTIONS[name]
+    return spec_from_callable(fn, inputs, name=name)
+
+
+@cache
+def made_of(name: str, device: str = "h200") -> dict[str, object]:
+    """Return what the stages of the pipeline made."""
+    return dict(run(spec_of(name), load_device(device)).made)
+
+
+def files_of(name: str) -> dict[str, str]:
+    """Return the package."""
+    files = made_of(name)["render"]
+    assert isinstance(files, dict)
+    return files
+
+
+def plan_of(name: str) -> Plan:
+    """Return the plan."""
+    plan = made_of(name)["plan"]
+    assert isinstance(plan, Plan)
+    return plan

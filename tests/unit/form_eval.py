@@ -1,0 +1,51 @@
+"""Computes D from a GemmForm alone: every operand is viewed through the form's extents, strides and offsets.
+
+This is what the emitted kernels do with those numbers, so that a wrong stride, fold or swap shows without a GPU.
+"""
+
+import torch
+from problem_eval import Evaluation
+
+from kgen.families.gemm.form import GemmForm, InputOps
+from kgen.frontend.dtypes import TORCH_DTYPES
+from kgen.ir.problem import Map, Problem
+
+SENTINEL = 77
+
+
+def viewed(tensor: torch.Tensor, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+    """Return a view of the tensor's storage; a stride outside of it is a RuntimeError."""
+    return torch.as_strided(tensor, shape, strides, tensor.storage_offset() + offset)
+
+
+def _operand(form: GemmForm, access, outer: int, ops: InputOps, tensors, evaluation: Evaluation) -> torch.Tensor:
+    shape = (*form.batch, outer, form.k)
+    view = viewed(
+        tensors[access.tensor], access.offset, shape, (*(s or 0 for s in access.batch), access.outer, access.k)
+    )
+    evaluation.values = {ops.source: view}
+    return _apply(ops.ops, evaluation)[ops.result].to(TORCH_DTYPES[form.mma_dtype])
+
+
+def _apply(ops: tuple[Map, ...], evaluation: Evaluation) -> dict[str, torch.Tensor]:
+    for op in ops:
+        evaluation.values[op.result] = evaluation.map(op)
+    return evaluation.values
+
+
+def evaluate_form(form: GemmForm, problem: Problem, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the output tensor; elements that the form does not reach keep `SENTINEL`."""
+    evaluation = Evaluation(problem, tensors)
+    a = _operand(form, form.a, form.m, form.a_ops, tensors, evaluation)
+    b = _operand(form, form.b, form.n, form.b_ops, tensors, evaluation)
+    shape = (*form.batch, form.m, form.n)
+    evaluation.values = {form.accumulator: torch.einsum("...mk,...nk->...mn", a.float(), b.float())}
+    for load in form.epilogue_loads:
+        s = load.source
+        evaluation.values[load.value] = viewed(tensors[s.tensor], s.offset, shape, (*s.batch, s.m, s.n))
+    result = _apply(form.epilogue_ops, evaluation)[form.result]
+    type_ = problem.tensor(form.d.tensor).type
+    out = torch.full((max(type_.numel, 1),), SENTINEL, dtype=TORCH_DTYPES[type_.dtype])
+    target = viewed(out, form.d.offset, shape, (*form.d.batch, form.d.m, form.d.n))
+    target.copy_(result.expand(shape).to(target.dtype))
+    return torch.as_strided(out, type_.static_shape, type_.strides)

@@ -1,0 +1,113 @@
+"""The views of the GEMM templates: no field that no template reads, and no back-end without its parts."""
+
+from dataclasses import replace
+
+import emitted_specs
+import pytest
+
+from kgen.backends.cutedsl.gemm_device import FOLDER, section_templates
+from kgen.backends.cutedsl.gemm_views import DeviceView, HostView, KernelView
+from kgen.backends.cutedsl.imports import import_block
+from kgen.backends.cutedsl.lines import LINE, bracketed, listed
+from kgen.backends.registry import BACKENDS, backend_of
+from kgen.errors.backend import ElementTypeError, NoBackendError
+from kgen.pipeline import run
+from kgen.render.environment import template_names
+from kgen.render.fields import unread_fields
+from kgen.target import load_device, list_devices
+
+WHOLE = {f"{FOLDER}/kernel.py.j2", f"{FOLDER}/host.py.j2"}
+SECTIONS = tuple(
+    name for name in template_names() if name.startswith(FOLDER) and name.endswith(".py.j2") and name not in WHOLE
+)
+
+
+@pytest.mark.parametrize(("template", "view"), [("kernel.py.j2", KernelView), ("host.py.j2", HostView)])
+def test_every_field_is_read(template: str, view: type) -> None:
+    assert unread_fields(f"{FOLDER}/{template}", view) == ()
+
+
+def test_every_field_of_the_device_view_is_read_by_some_section() -> None:
+    unread = [set(unread_fields(section, DeviceView)) for section in SECTIONS]
+    assert len(SECTIONS) > 10 and set.intersection(*unread) == set()
+
+
+def test_the_matrix_of_specs_prints_every_section() -> None:
+    printed: set[str] = set()
+    for name in emitted_specs.NAMES:
+        text, plan = emitted_specs.files_of(name)["kernel.py"], emitted_specs.plan_of(name)
+        printed |= {template for template in section_templates(plan, _flags(text))}
+    assert printed == set(SECTIONS)
+
+
+def _flags(text: str) -> DeviceView:
+    """Return a view that has only what the choice of sections reads."""
+    empty = {name: () for name in DeviceView.__dataclass_fields__}
+    view = DeviceView(**empty)
+    stores, epilogue = "tma_d" in text, "def epilogue_ops" in text
+    return replace(
+        view, fused="fused" if "def matrix_view" in text else "", has_epilogue=epilogue, stores_by_tma=stores
+    )
+
+
+def test_backends_have_their_templates() -> None:
+    for backend in BACKENDS:
+        folder = f"{backend.name}/{backend.templates}/{backend.family}/"
+        assert any(name.startswith(folder) for name in template_names())
+
+
+def test_a_device_without_templates_is_refused() -> None:
+    plan = emitted_specs.plan_of("plain")
+    assert backend_of(plan).name == "cutedsl"
+    with pytest.raises(NoBackendError, match="no template prints the conv family for sm_90a"):
+        backend_of(replace(plan, family="conv"))
+    other = next(d for d in map(load_device, list_devices()) if d.arch.backend != "cutedsl")
+    with pytest.raises(NoBackendError, match="no template prints the gemm family for gfx") as caught:
+        backend_of(replace(plan, device=other))
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("dtype", ["fp64", "fp8_e4m3"])
+def test_an_input_type_that_no_kernel_reads_is_refused(dtype: str) -> None:
+    from kgen.ir.dtype import DType
+
+    spec = emitted_specs.spec_of("everything")
+    inputs = tuple(replace(i, dtype=DType(dtype)) if i.name == "full" else i for i in spec.inputs)
+    with pytest.raises(Exception, match=dtype) as caught:
+        run(replace(spec, inputs=inputs), load_device("h200"), stop_after="view")
+    assert caught.value.exit_code == 3 and isinstance(caught.value, ElementTypeError | NotImplementedError)
+
+
+def test_imports_are_merged_and_sorted() -> None:
+    statements = [
+        "from torch import nn",
+        "import torch",
+        "import math, os",
+        "from math import prod, gcd",
+        "from math import PI",
+    ]
+    statements += ["from torch import Tensor as T", "import torch.nn.functional as F", "from math import prod"]
+    assert import_block(statements) == (
+        "import math",
+        "import os",
+        "from math import PI, gcd, prod",
+        "",
+        "import torch",
+        "import torch.nn.functional as F",
+        "from torch import Tensor as T",
+        "from torch import nn",
+    )
+
+
+def test_brackets_break_as_the_formatter_breaks_them() -> None:
+    assert bracketed("f(", ("a", "b"), ")") == ("f(a, b)",)
+    assert bracketed("f(", ("a" * 60, "b" * 57), ")", indent=0) == (f"f({'a' * 60}, {'b' * 57})",) * 0 + (
+        "f(",
+        f"    {'a' * 60},",
+        f"    {'b' * 57},",
+        ")",
+    )
+    middle = bracketed("function(", ("a" * 50, "b" * 50), ")", indent=12)
+    assert middle == ("function(", f"    {'a' * 50}, {'b' * 50}", ")")
+    assert max(map(len, middle)) + 12 <= LINE
+    assert listed("{", (), "},") == ("{},",) and listed("{", ("x",), "}") == ("{", "    x,", "}")

@@ -1,0 +1,133 @@
+"""The text of `reference.py`: printed from the graph it computes what the original computes; else it is verbatim."""
+
+from pathlib import Path
+
+import pytest
+import spellings
+import torch
+
+from kgen.frontend.importers import spec_from_callable
+from kgen.frontend.inputs import input_descriptors
+from kgen.frontend.reference import init_kwargs, reference_text
+from kgen.frontend.trace import trace, trace_live
+from kgen.ir.graph import InputKind
+from kgen.spec.load import load_spec, parse_spec
+
+
+def run(text: str, entry: str, tensors: list[torch.Tensor]) -> object:
+    names: dict[str, object] = {}
+    exec(compile(text, "reference.py", "exec"), names)
+    function = names[entry]
+    assert callable(function)
+    return function(*tensors)
+
+
+@pytest.mark.parametrize("name", spellings.ALL)
+def test_printed_reference_computes_the_same(name: str) -> None:
+    fn, *inputs = spellings.ALL[name]
+    spec = spec_from_callable(fn, inputs, name="case")
+    traced = trace_live(spec, spec.cases[0])
+    printed = reference_text(spec, traced.graph)
+    assert not printed.verbatim
+    hidden = [traced.hidden[i.name] for i in traced.graph.inputs if i.kind is not InputKind.USER]
+    out = run(printed.text, printed.entry, [*(x.clone() for x in inputs), *hidden])
+    expected = fn(*(x.clone() for x in inputs))
+    torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_printed_reference_reads_like_torch() -> None:
+    def fn(x, w, b):
+        return torch.nn.functional.gelu(x[:, 1:] @ w.t() + b, approximate="tanh").to(torch.float16)
+
+    spec = spec_from_callable(fn, [torch.empty(4, 9), torch.empty(3, 8), torch.empty(3)])
+    text = reference_text(spec, trace(spec, spec.cases[0])).text
+    body = [line.strip() for line in text.splitlines() if " = " in line]
+    assert body == [
+        "slice_1 = x[:, 1:]",
+        "t = w.t()",
+        "matmul = slice_1 @ t",
+        "add = matmul + b",
+        'gelu = F.gelu(add, approximate="tanh")',
+        "to = gelu.to(torch.float16)",
+    ]
+
+
+INLINE = """name: gemm
+reference: |
+  import torch
+
+  def gemm(a, b):
+      # rows times columns
+      return torch.mm(a, b)
+inputs:
+  a: {shape: [4, 8], dtype: fp32}
+  b: {shape: [8, 4], dtype: fp32, layout: col, leading: 12}
+"""
+
+
+def test_inline_reference_is_verbatim() -> None:
+    spec = parse_spec(INLINE, Path("gemm.yaml"))
+    text = reference_text(spec, trace(spec, spec.cases[0]))
+    assert text.verbatim and text.entry == "gemm"
+    assert text.text == "import torch\n\ndef gemm(a, b):\n    # rows times columns\n    return torch.mm(a, b)\n"
+
+
+def test_descriptors_give_strides_and_storage() -> None:
+    spec = parse_spec(INLINE, Path("gemm.yaml"))
+    a, b = input_descriptors(trace(spec, spec.cases[0]))
+    assert (a.shape, a.strides, a.storage) == ((4, 8), (8, 1), 32)
+    assert (b.shape, b.strides, b.storage) == ((8, 4), (1, 12), 44)
+
+
+MODULE = """import torch
+import torch.nn as nn
+
+rows = 2**20
+
+
+class Model(nn.Module):
+    def __init__(self, width, depth=3):
+        super().__init__()
+        self.linear = nn.Linear(width, depth, dtype=torch.bfloat16)
+        self.scale = torch.full((depth,), 0.5, dtype=torch.bfloat16)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) * self.scale
+
+
+def get_inputs():
+    return [torch.rand(rows, 4096, rows, dtype=torch.bfloat16)[..., :64]]
+
+
+def get_init_inputs():
+    return [64]
+"""
+
+
+def test_module_file_allocates_nothing_and_is_verbatim(tmp_path: Path) -> None:
+    path = tmp_path / "8_Wide Linear.py"
+    path.write_text(MODULE)
+    spec = load_spec(path)
+    assert spec.name == "kernel_8_wide_linear"
+    assert spec.inputs[0].shape == (2**20, 4096, 64) and spec.inputs[0].strides == (2**32, 2**20, 1)
+    graph = trace(spec, spec.cases[0])
+    assert [(i.name, i.kind.value, i.path) for i in graph.inputs] == [
+        ("x", "user", ""),
+        ("linear_weight", "parameter", "linear.weight"),
+        ("linear_bias", "parameter", "linear.bias"),
+        ("scale", "constant", "scale"),
+    ]
+    text = reference_text(spec, graph)
+    assert text.verbatim and text.is_module and text.text == MODULE
+    assert init_kwargs(spec.reference) == {"width": 64}
+
+
+def test_a_source_with_foreign_imports_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text("import ruamel.yaml\n\n\ndef gemm(a, b):\n    return a @ b\n")
+    spec = parse_spec(
+        "name: gemm\nreference: ops.py::gemm\ninputs:\n  a: {shape: [4, 8], dtype: fp32}\n"
+        "  b: {shape: [8, 4], dtype: fp32}\n",
+        tmp_path / "gemm.yaml",
+    )
+    text = reference_text(spec, trace(spec, spec.cases[0]))
+    assert not text.verbatim and "    matmul = a @ b\n" in text.text

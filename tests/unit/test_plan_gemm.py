@@ -1,0 +1,146 @@
+"""The guarded variants of a plan: which there are, what each may assume, and what a user's fixed axes do to them."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.gemm.classify import classify_gemm
+from kgen.families.gemm.form import GemmForm
+from kgen.frontend.importers import spec_from_callable
+from kgen.frontend.lower import lower
+from kgen.frontend.trace import trace
+from kgen.planning.plan import RUNNERS_UP, Guard, Plan
+from kgen.planning.plan_gemm import plan_gemm
+from kgen.target import load_device
+
+BF16, FP32 = torch.bfloat16, torch.float32
+ON_16 = Guard((("a", 16), ("b", 16)))
+ANY = Guard(())
+
+
+def e(*shape: int, stride: tuple[int, ...] | None = None, dtype: torch.dtype = BF16) -> torch.Tensor:
+    return torch.empty_strided(shape, stride, dtype=dtype) if stride else torch.empty(shape, dtype=dtype)
+
+
+def product(a, b):
+    return a @ b
+
+
+def form_of(fn, *inputs: torch.Tensor) -> GemmForm:
+    spec = spec_from_callable(fn, inputs, name="case")
+    return classify_gemm(lower(trace(spec, spec.cases[0]), spec).problems[0])
+
+
+def plan_of(*forms: GemmForm, fixed: dict[str, int | str] | None = None, base: int = 1, device: str = "h200") -> Plan:
+    cases = {f"c{i}": form for i, form in enumerate(forms)}
+    return plan_gemm("case", cases, load_device(device), fixed or {}, base)
+
+
+SQUARE = (e(512, 512), e(512, 512))
+
+
+def test_an_aligned_variant_comes_first_and_one_for_any_base_last() -> None:
+    plan = plan_of(form_of(product, *SQUARE))
+    assert [(v.name, v.load_path, v.guard) for v in plan.variants] == [
+        ("c0_tma", "tma", ON_16),
+        ("c0_staged_any", "staged", ANY),
+    ]
+    assert [v.facts.a_align for v in plan.variants] == [16, 2]
+    assert str(ON_16) == "a on 16 bytes, b on 16 bytes" and str(ANY) == "any base address"
+
+
+def test_a_promised_base_leaves_one_variant() -> None:
+    (variant,) = plan_of(form_of(product, *SQUARE), base=16).variants
+    assert (variant.name, variant.guard) == ("c0_tma", ON_16)
+
+
+@pytest.mark.parametrize("base", [1, 16])
+def test_operands_that_no_base_helps_get_one_variant(base: int) -> None:
+    odd = form_of(F.linear, e(512, 513), e(512, 513))
+    (variant,) = plan_of(odd, base=base).variants
+    assert variant.load_path == "staged"
+    if base == 1:
+        assert (variant.name, variant.guard) == ("c0_staged_any", ANY)
+
+
+def test_one_unaligned_operand_makes_both_variants_staged() -> None:
+    plan = plan_of(form_of(product, e(512, 513), e(513, 512)))
+    assert [(v.load_path, v.guard, v.facts.b_align) for v in plan.variants] == [
+        ("staged", ON_16, 16),
+        ("staged", ANY, 2),
+    ]
+    assert len({v.name for v in plan.variants}) == 2
+
+
+def test_a_tensor_that_is_both_operands_is_guarded_once() -> None:
+    plan = plan_of(form_of(lambda x: x @ x.T, e(512, 512)))
+    assert plan.variants[0].guard == Guard((("x", 16),))
+
+
+@pytest.mark.parametrize("dtype", [FP32, BF16])
+def test_fp32_and_products_over_nothing_take_the_fma_units(dtype: torch.dtype) -> None:
+    k = 64 if dtype is FP32 else 0
+    (variant,) = plan_of(form_of(product, e(128, k, dtype=dtype), e(k, 128, dtype=dtype))).variants
+    assert (variant.load_path, variant.store_path, variant.guard) == ("simt", "direct", ANY)
+
+
+def test_ops_before_the_product_are_staged() -> None:
+    plan = plan_of(form_of(lambda a, b: a.relu() @ b, *SQUARE))
+    assert {v.load_path for v in plan.variants} == {"staged"}
+
+
+def test_every_case_and_variant_stores_in_one_way() -> None:
+    wide = form_of(product, e(4096, 4096), e(4096, 4096))
+    alone = plan_of(wide)
+    assert {v.store_path for v in alone.variants} == {"tma"}  # which ragged rows cannot
+    ragged = form_of(product, e(4096, 4096), e(4096, 4095))
+    assert {v.store_path for v in plan_of(ragged).variants} == {"direct"}
+    assert {v.store_path for v in plan_of(wide, ragged).variants} == {"direct"}
+
+
+def test_cases_keep_their_order_and_names() -> None:
+    plan = plan_of(form_of(product, *SQUARE), form_of(product, e(64, 512), e(512, 512)))
+    assert [v.case for v in plan.variants] == ["c0", "c0", "c1", "c1"]
+    assert len({v.name for v in plan.variants}) == 4
+
+
+def test_fixed_axes_hold_in_every_variant() -> None:
+    fixed: dict[str, int | str] = {"tile_m": 128, "tile_n": 64, "stages": 4}
+    for variant in plan_of(form_of(product, *SQUARE), fixed=fixed).variants:
+        assert {name: variant.choice.candidate.value(name) for name in fixed} == fixed
+        for runner_up in variant.runners_up:
+            assert {name: runner_up.candidate.value(name) for name in fixed} == fixed
+
+
+def test_a_fixed_cluster_does_not_bind_the_variant_that_has_none() -> None:
+    plan = plan_of(form_of(product, *SQUARE), fixed={"cluster_m": 2, "cluster_n": 1})
+    clusters = [(v.load_path, v.choice.candidate.value("cluster_m")) for v in plan.variants]
+    assert clusters == [("tma", 2), ("staged", 1)]
+
+
+def test_a_fixed_axis_outside_of_the_rules_is_refused_with_the_rule() -> None:
+    with pytest.raises(NoLegalCandidateError, match="smem") as caught:
+        plan_of(form_of(product, *SQUARE), fixed={"tile_m": 256, "tile_n": 128, "wg_m": 2, "stages": 12})
+    assert caught.value.exit_code == 3
+
+
+def test_runners_up_are_few_and_ordered() -> None:
+    for variant in plan_of(form_of(product, *SQUARE)).variants:
+        times = [variant.choice.time_us, *(r.time_us for r in variant.runners_up)]
+        assert times == sorted(times) and len(variant.runners_up) == RUNNERS_UP
+        assert variant.choice not in variant.runners_up
+
+
+def test_a_plan_prints_its_variants() -> None:
+    lines = str(plan_of(form_of(product, *SQUARE), device="h20")).splitlines()
+    assert lines[0] == "plan case on h20 (gemm)"
+    assert lines[1] == "  c0_tma: case c0, a on 16 bytes, b on 16 bytes"
+    assert len(lines) == 5
+
+
+def test_candidates_print_as_json() -> None:
+    (first, *_) = plan_of(form_of(product, *SQUARE)).variants
+    assert json.loads(json.dumps(first.choice.to_json()))["choices"]["load_path"] == "tma"
