@@ -7,6 +7,7 @@ of a package write D in one way, since they share the text of the epilogue.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.gemm.form import GemmForm
 from kgen.planning.candidates import solve_gemm
@@ -56,8 +57,16 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[Variant, ...]:
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
     if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
         return (aligned,)
-    fallback = request.with_store(aligned.store_path).without_cluster()
-    return (aligned, _variant(case, form, request.base_align, fallback))
+    return (aligned, _fallback(case, form, request.with_store(aligned.store_path)))
+
+
+def _fallback(case: str, form: GemmForm, request: _Request) -> Variant:
+    """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
+    try:
+        return _variant(case, form, request.base_align, request.without_cluster())
+    except NoLegalCandidateError:
+        store_only = _Request(request.device, request.base_align, {"store_path": request.fixed["store_path"]})
+        return _variant(case, form, request.base_align, store_only)
 
 
 def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> Variant:

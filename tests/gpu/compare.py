@@ -3,8 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 REL_ERR = {torch.bfloat16: 0.01, torch.float16: 0.01, torch.float32: 0.01}  # fp32 results of 16-bit products included
 POISONS = (math.nan, 12345.0)  # what the result's memory holds before each run: an element not written shows
@@ -19,8 +21,17 @@ class Comparison:
 
 
 def expected(reference: Callable[..., torch.Tensor], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the reference computed in float64: casts written in it still round."""
-    return reference(*(t.double() if t.is_floating_point() else t for t in tensors)).detach().double()
+    """Return the reference computed in float64; casts that are written in it round, and nothing else does."""
+    with _RoundingCasts():
+        return reference(*(t.double() if t.is_floating_point() else t for t in tensors)).detach().double()
+
+
+class _RoundingCasts(TorchFunctionMode):
+    """Makes `x.to(dtype)` round to the type and stay in float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        return result.double() if func is torch.Tensor.to and result.is_floating_point() else result
 
 
 def compare(out: torch.Tensor, want: torch.Tensor, like: torch.Tensor) -> Comparison:

@@ -51,13 +51,16 @@ def run_behaviour(name: str) -> dict[str, Any]:
 
 
 def emit_problem(index: int) -> dict[str, Any]:
-    """Emit the kernel of problem `index` on the CPU, and run its reference there."""
+    """Emit the kernel of problem `index` on the CPU; the comparison is tried on what PyTorch computes there."""
     p = problem(index)
     tensors = [operand.make("cpu", 100 * index + place)[0] for place, operand in enumerate(p.operands)]
-    p.reference()(*tensors)
-    folders = kgen.build(p.reference(), tensors, target=TARGET).folders
+    reference = p.reference()
+    folders = kgen.build(reference, tensors, target=TARGET).folders
+    eager = reference(*tensors)
+    found = compare(eager, expected(reference, tensors), eager)
     compiled = [str(f) for f in folders] if p.extents != "empty" else []  # no launch, so nothing to compile
-    return {"faults": [], "paths": paths_of(folders), "folders": compiled}
+    faults = [f"eager PyTorch: {fault}" for fault in found.faults]
+    return {"rel_err": found.rel_err, "faults": faults, "paths": paths_of(folders), "folders": compiled}
 
 
 def paths_of(folders: tuple[Path, ...]) -> str:

@@ -11,10 +11,11 @@ from kgen.backends.cutedsl.imports import import_block
 from kgen.backends.cutedsl.lines import LINE, bracketed, listed
 from kgen.backends.registry import BACKENDS, backend_of
 from kgen.errors.backend import ElementTypeError, NoBackendError
+from kgen.ir.dtype import DType
 from kgen.pipeline import run
 from kgen.render.environment import template_names
 from kgen.render.fields import unread_fields
-from kgen.target import load_device, list_devices
+from kgen.target import list_devices, load_device
 
 WHOLE = {f"{FOLDER}/kernel.py.j2", f"{FOLDER}/host.py.j2"}
 SECTIONS = tuple(
@@ -36,13 +37,13 @@ def test_the_matrix_of_specs_prints_every_section() -> None:
     printed: set[str] = set()
     for name in emitted_specs.NAMES:
         text, plan = emitted_specs.files_of(name)["kernel.py"], emitted_specs.plan_of(name)
-        printed |= {template for template in section_templates(plan, _flags(text))}
+        printed |= set(section_templates(plan, _flags(text)))
     assert printed == set(SECTIONS)
 
 
 def _flags(text: str) -> DeviceView:
     """Return a view that has only what the choice of sections reads."""
-    empty = {name: () for name in DeviceView.__dataclass_fields__}
+    empty = dict.fromkeys(DeviceView.__dataclass_fields__, ())
     view = DeviceView(**empty)
     stores, epilogue = "tma_d" in text, "def epilogue_ops" in text
     return replace(
@@ -69,8 +70,6 @@ def test_a_device_without_templates_is_refused() -> None:
 
 @pytest.mark.parametrize("dtype", ["fp64", "fp8_e4m3"])
 def test_an_input_type_that_no_kernel_reads_is_refused(dtype: str) -> None:
-    from kgen.ir.dtype import DType
-
     spec = emitted_specs.spec_of("everything")
     inputs = tuple(replace(i, dtype=DType(dtype)) if i.name == "full" else i for i in spec.inputs)
     with pytest.raises(Exception, match=dtype) as caught:
@@ -101,12 +100,8 @@ def test_imports_are_merged_and_sorted() -> None:
 
 def test_brackets_break_as_the_formatter_breaks_them() -> None:
     assert bracketed("f(", ("a", "b"), ")") == ("f(a, b)",)
-    assert bracketed("f(", ("a" * 60, "b" * 57), ")", indent=0) == (f"f({'a' * 60}, {'b' * 57})",) * 0 + (
-        "f(",
-        f"    {'a' * 60},",
-        f"    {'b' * 57},",
-        ")",
-    )
+    long = ("a" * 60, "b" * 57)
+    assert bracketed("f(", long, ")") == ("f(", f"    {long[0]},", f"    {long[1]},", ")")
     middle = bracketed("function(", ("a" * 50, "b" * 50), ")", indent=12)
     assert middle == ("function(", f"    {'a' * 50}, {'b' * 50}", ")")
     assert max(map(len, middle)) + 12 <= LINE

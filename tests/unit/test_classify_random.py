@@ -1,6 +1,6 @@
 """Random Problems, classified, computed through the form's strides and compared with the interpreter."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from form_eval import evaluate_form
@@ -112,8 +112,6 @@ def test_strides_reach_what_the_problem_means(built: Built) -> None:
 
 def test_the_comparison_can_fail() -> None:
     """A form with one stride off is told from the right one."""
-    from dataclasses import replace
-
     shape = TensorType.contiguous(DType.FP32, (3, 4))
     axes = (Axis("m0", 3), Axis("n0", 3), Axis("k0", 4))
     operand = {"a": ("m0", "k0"), "b": ("n0", "k0")}

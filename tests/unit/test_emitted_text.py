@@ -1,4 +1,4 @@
-"""The text of kernel.py over a matrix of specs: clean, short, standalone, and free of names that get in each other's way."""
+"""The text of kernel.py over a matrix of specs: clean, short, standalone, no name in another's way."""
 
 import ast
 import io
@@ -79,7 +79,7 @@ def parts_of(text: str) -> dict[str, int]:
 
 
 def test_the_counter_counts() -> None:
-    text = '"""Doc."""\n\n# why\nX = (\n    1,  # one\n)\n\n\ndef f():\n    """Doc\n    string."""\n    return """a\nb"""\n'
+    text = '"""Doc."""\n\n# why\nX = (\n    1,  # one\n)\n\n\ndef f():\n    """Doc\n    x."""\n    return """a\nb"""\n'
     assert parts_of(text) == {"": 0, "X": 3, "f": 3}
 
 

@@ -94,6 +94,11 @@ def test_d_without_a_unit_stride_is_stored_by_elements() -> None:
     assert found.d_align == 2
 
 
+def test_an_empty_result_asks_for_no_product() -> None:
+    assert facts(torch.matmul, e(0, 64), e(64, 64)).k == 0
+    assert facts(torch.matmul, e(64, 0), e(0, 64)).k == 0
+
+
 def test_dtypes_extents_and_ops() -> None:
     def fn(a, b, c, r):
         return F.relu((a * 2) @ b + c + r).float()

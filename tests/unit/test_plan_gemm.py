@@ -87,6 +87,11 @@ def test_fp32_and_products_over_nothing_take_the_fma_units(dtype: torch.dtype) -
     assert (variant.load_path, variant.store_path, variant.guard) == ("simt", "direct", ANY)
 
 
+def test_an_empty_result_takes_no_tensor_core() -> None:
+    (variant,) = plan_of(form_of(product, e(0, 64), e(64, 128))).variants
+    assert (variant.load_path, variant.facts.k, variant.guard) == ("simt", 0, ANY)
+
+
 def test_ops_before_the_product_are_staged() -> None:
     plan = plan_of(form_of(lambda a, b: a.relu() @ b, *SQUARE))
     assert {v.load_path for v in plan.variants} == {"staged"}
@@ -119,6 +124,13 @@ def test_a_fixed_cluster_does_not_bind_the_variant_that_has_none() -> None:
     plan = plan_of(form_of(product, *SQUARE), fixed={"cluster_m": 2, "cluster_n": 1})
     clusters = [(v.load_path, v.choice.candidate.value("cluster_m")) for v in plan.variants]
     assert clusters == [("tma", 2), ("staged", 1)]
+
+
+@pytest.mark.parametrize("fixed", [{"load_path": "tma"}, {"wg_m": 3, "tile_m": 192}])
+def test_axes_that_only_bulk_copies_can_have_do_not_bind_the_fallback(fixed: dict[str, int | str]) -> None:
+    aligned, fallback = plan_of(form_of(product, *SQUARE), fixed=fixed).variants
+    assert {name: aligned.choice.candidate.value(name) for name in fixed} == fixed
+    assert fallback.load_path == "staged" and fallback.store_path == aligned.store_path
 
 
 def test_a_fixed_axis_outside_of_the_rules_is_refused_with_the_rule() -> None:

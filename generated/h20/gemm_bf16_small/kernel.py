@@ -221,9 +221,14 @@ def rules_tma(v):
             "each CTA of the cluster loads its share of B in whole swizzle atoms",
         ),
         (
-            "acc_regs <= 192",
-            acc_regs <= 192,
-            "the fused epilogue needs the registers that wider tiles would take",
+            "acc_regs <= 176 when consumer_wgs == 1",
+            not consumer_wgs == 1 or acc_regs <= 176,
+            "the epilogue of a lone consumer warp group spills beyond",
+        ),
+        (
+            "acc_regs <= 96 when consumer_wgs == 3",
+            not consumer_wgs == 3 or acc_regs <= 96,
+            "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
             "wg_n == 1",
@@ -333,14 +338,19 @@ def rules_staged(v):
             "only bulk copies multicast",
         ),
         (
-            "acc_regs <= 128 and consumer_wgs <= 2 when load_path == staged",
-            acc_regs <= 128 and consumer_wgs <= 2,
+            "acc_regs <= 160 when load_path == staged and consumer_wgs == 2 and fused == 0",
+            not consumer_wgs == 2 or acc_regs <= 160,
             "the producer's loads in flight take the registers that wider tiles need",
         ),
         (
-            "acc_regs <= 192",
-            acc_regs <= 192,
-            "the fused epilogue needs the registers that wider tiles would take",
+            "acc_regs <= 176 when consumer_wgs == 1",
+            not consumer_wgs == 1 or acc_regs <= 176,
+            "the epilogue of a lone consumer warp group spills beyond",
+        ),
+        (
+            "acc_regs <= 96 when consumer_wgs == 3",
+            not consumer_wgs == 3 or acc_regs <= 96,
+            "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
             "wg_n == 1",

@@ -103,7 +103,7 @@ def _operands(plan: Plan, program: Program) -> tuple[str, ...]:
     """Return the tensors that a launch takes, in the order of the signature."""
     form = plan.variants[0].form
     used = {load.source.tensor for load in form.epilogue_loads}
-    used |= {form.a.tensor, form.b.tensor} if form.k else set()
+    used |= {form.a.tensor, form.b.tensor} if plan.variants[0].facts.k else set()
     return tuple(a.name for a in program.arguments if a.name in used)
 
 
@@ -146,7 +146,7 @@ def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
             "QUAD = 4  # fp32 elements of one 16-byte smem access",
         ]
         pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
-        return (*lines, pad) if form.k else tuple(lines)
+        return (*lines, pad) if plan.variants[0].facts.k else tuple(lines)
     lines = [
         f"IN = {types[form.mma_dtype]}  # wgmma's operand type",
         out,

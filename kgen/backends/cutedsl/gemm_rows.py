@@ -73,17 +73,17 @@ def fields_of(plan: Plan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
 
 
 def kind_of(variant: Variant) -> str:
-    """Return which kernel text serves a variant: its load path, or `no_k` for a product over nothing."""
-    return "no_k" if variant.form.k == 0 else variant.load_path
+    """Return which kernel text serves a variant: its load path, or `no_k` where no operand is read."""
+    return "no_k" if variant.facts.k == 0 else variant.load_path
 
 
 def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields: tuple[FieldView, ...]) -> CaseView:
-    """Return the constant that holds a case's extents and strides."""
+    """Return the constant that holds a case's extents and strides; the DSL has no extent of 0."""
     values = {
-        "m": str(form.m),
-        "n": str(form.n),
+        "m": str(max(form.m, 1)),
+        "n": str(max(form.n, 1)),
         "k": str(form.k),
-        "batch": tuple_text(form.batch),
+        "batch": tuple_text(tuple(max(extent, 1) for extent in form.batch)),
         "a_batch": tuple_text(_extents(form, form.a)),
         "b_batch": tuple_text(_extents(form, form.b)),
         "a_stride": tuple_text((form.a.outer, form.a.k, *(s or 0 for s in form.a.batch))),
@@ -92,8 +92,9 @@ def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields:
     }
     values |= {f"{t.name}_stride": tuple_text(_stride(t.source)) for t in fused}
     taken = {f.name for f in fields}
+    note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
     return CaseView(
-        constant_of(case), f"case {case}", tuple(ValueView(n, text) for n, text in values.items() if n in taken)
+        constant_of(case), f"case {case}{note}", tuple(ValueView(n, text) for n, text in values.items() if n in taken)
     )
 
 

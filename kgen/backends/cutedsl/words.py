@@ -4,6 +4,7 @@ import textwrap
 from math import prod
 from pathlib import PurePath
 
+from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
 from kgen.spec.model import Spec
@@ -11,6 +12,7 @@ from kgen.spec.model import Spec
 _LOADS = {
     "tma": "operands arrive by TMA, one producer warp; consumer warp groups multiply with wgmma",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
+    "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
 }
 
@@ -57,7 +59,7 @@ def _variant(variant: Variant, plan: Plan) -> tuple[str, ...]:
     form = variant.form
     tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full"
-    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[variant.load_path]}.", tile, waves)
+    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", tile, waves)
 
 
 def _accepted(program: Program, names: dict[str, str]) -> str:

@@ -11,12 +11,12 @@ MAX_ALIGN_BYTES = 16  # no rule asks for more
 def facts_of(form: GemmForm, base_align: int) -> GemmFacts:
     """Return the facts of a GEMM whose operands' base addresses are aligned to `base_align` bytes.
 
-    D is allocated by the kernel's host function, so that its base always is.
+    D is allocated by the kernel's host function, so that its base always is. An empty D needs no product, and so no k.
     """
     return GemmFacts(
         m=form.m,
         n=form.n,
-        k=form.k,
+        k=0 if form.is_empty else form.k,
         batch=form.batch_count,
         in_dtype=str(form.mma_dtype),
         out_dtype=str(form.d.dtype),
@@ -28,6 +28,7 @@ def facts_of(form: GemmForm, base_align: int) -> GemmFacts:
         b_align=_align(form.b, base_align),
         d_align=_align_d(form),
         input_ops=int(bool(form.a_ops.ops or form.b_ops.ops)),
+        fused=int(bool(form.epilogue_ops or form.epilogue_loads)),
         epilogue_load_bytes=sum(
             load.source.dtype.bytes for load in form.epilogue_loads if load.source.m and load.source.n
         ),

@@ -20,6 +20,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "b_align": ALIGNMENTS,
     "d_align": ALIGNMENTS,
     "input_ops": (0, 1),
+    "fused": (0, 1),
     "promo": (1, 2),
 }
 # Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
@@ -63,7 +64,8 @@ class GemmFacts:
 
     `in_dtype` is the type the products are taken in (tf32: fp32 operands that may be rounded). An operand is k-major or
     mn-major by its unit stride, else `none`. An alignment is the largest power of two up to 16 that divides the base
-    address and every non-unit stride, in bytes. `epilogue_load_bytes` counts what the epilogue reads per element of D.
+    address and every non-unit stride, in bytes. `fused`: the epilogue computes.
+    `epilogue_load_bytes` counts what the epilogue reads per element of D.
     `promo` is 2 where accumulation keeps a second copy.
     """
 
@@ -81,6 +83,7 @@ class GemmFacts:
     b_align: int = 16
     d_align: int = 16
     input_ops: int = 0
+    fused: int = 0
     epilogue_load_bytes: float = 0
     promo: int = 1
 

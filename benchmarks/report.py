@@ -1,0 +1,218 @@
+"""docs/measurements.md from the records that the GPU scripts write.
+
+    python benchmarks/report.py RECORDS [--to docs/measurements.md]
+
+A part whose record is missing says so: nothing is filled in.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shapes import is_large
+
+Record = dict[str, Any]
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
+INTRODUCTION = """\
+# Measurements
+
+Written by `python benchmarks/report.py RECORDS`; the records are what the scripts below write with `--out RECORDS`.
+A speed counts only against another one of the same process, taken in turn: absolute times drift between machines.
+"""
+
+
+def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def shape_of(row: Record) -> str:
+    """Return the extents of a row."""
+    return ",".join(map(str, row["shape"]))
+
+
+def comparison(record: Record) -> str:
+    """Kernel and cuBLAS, shape by shape."""
+    rows = []
+    for row in record["rows"]:
+        if row["faults"]:
+            rows.append((shape_of(row), "wrong", *("",) * 7))
+            continue
+        ratio, low, high = row["ratio"]
+        rows.append(
+            (
+                f"{shape_of(row)}{' *' if is_large(tuple(row['shape'])) else ''}",
+                f"{row['us']:.2f} ({row['us_spread']:.1%})",
+                f"{row['cublas_us']:.2f} ({row['cublas_spread']:.1%})",
+                f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
+                f"{row['parity'][0]:.3f} to {row['parity'][2]:.3f}",
+                f"{row['predicted_us']:.1f}",
+                f"{row['tflops']:.0f}",
+                f"{row['rel_err']:.1e}",
+                row["tile"],
+            )
+        )
+    head = (
+        "m,n,k",
+        "kgen us",
+        "cuBLAS us",
+        "cuBLAS / kgen",
+        "parity band",
+        "predicted us",
+        "TFLOP/s",
+        "rel_err",
+        "plan",
+    )
+    summary = record["summary"]
+    words = "No large shape was measured."
+    if mean := summary.get("geomean_ratio"):
+        words = (
+            f"Geometric mean of cuBLAS / kgen over the {summary['large_shapes']} shapes marked *: "
+            f"**{mean[0]:.3f}** (from the ends of the intervals: {mean[1]:.3f} to {mean[2]:.3f})."
+        )
+    method = (
+        "The first plan of each shape, chosen with no measurement. A (m, k) and B (n, k) are row-major, random normal; "
+        "CUDA-graph replays over buffers that pass the L2 cache three times, in the order A B B A. Times are medians "
+        "with the spread between the 10th and 90th percentile; intervals are 95 % order statistics of the median; the "
+        "parity band is what two builds of the same kernel showed in the same way. rel_err is against float64 on 128 "
+        "rows."
+    )
+    return f"{method}\n\n{table(head, rows)}\n\n{words}"
+
+
+def candidates(record: Record) -> str:
+    """Predicted and measured times of the best candidates."""
+    rows = []
+    for row in (row for row in record["rows"] if not row["faults"]):
+        best = min(row["candidates"], key=lambda candidate: candidate["us"])
+        first = row["candidates"][0]
+        rows.append(
+            (
+                shape_of(row),
+                f"{first['predicted_us']:.1f} / {first['us']:.2f}",
+                f"{best['predicted_us']:.1f} / {best['us']:.2f}",
+                f"{first['us'] / best['us']:.3f}",
+                best["tile"],
+            )
+        )
+    head = (
+        "m,n,k",
+        "first plan, predicted / measured us",
+        "best, predicted / measured us",
+        "first / best",
+        "best plan",
+    )
+    return f"{table(head, rows)}\n\nGeometric mean of first / best: {record['summary']['loss_of_first_plan']:.3f}."
+
+
+def host(record: Record) -> str:
+    """Host time per call."""
+    rows = [(f"`{name}`", f"{us:.2f}") for name, us in record["summary"]["host_us"].items()]
+    return "64 x 64 x 64 in bf16, two tensor arguments, the result allocated by the call.\n\n" + table(
+        ("call", "us"), rows
+    )
+
+
+def random_gemms(record: Record) -> str:
+    """Random products and behaviours."""
+    problems = [row for row in record["rows"] if "paths" in row]
+    worst = max((row.get("rel_err", 0.0) for row in problems), default=0.0)
+    behaviours = [
+        f"- {row['label']}: {'wrong' if row['faults'] else 'right'}" for row in record["rows"] if row not in problems
+    ]
+    words = f"{record['summary']['jobs']} jobs, {record['summary']['wrong']} wrong; largest rel_err {worst:.1e}."
+    return "\n".join([words, "", *behaviours])
+
+
+def public_cases(record: Record) -> str:
+    """Public bug reports as cases."""
+    rows = [
+        (row["label"], row["source"], "wrong" if row["faults"] else "right")
+        for row in record["rows"]
+        if "refused" not in row
+    ]
+    summary = record["summary"]
+    refused = f"{summary['refused']} further cases are no single matrix product and are refused by name."
+    return f"{table(('case', 'report', 'result'), rows)}\n\n{refused}"
+
+
+def soundness(record: Record) -> str:
+    """Sampled legal candidates."""
+    keys = dict.fromkeys((row["product"], row["dtype"]) for row in record["rows"])
+    rows = []
+    for product, dtype in keys:
+        here = [row for row in record["rows"] if (row["product"], row["dtype"]) == (product, dtype)]
+        failing = sum(bool(row["findings"]) for row in here)
+        ran = record["summary"]["run"]
+        wrong = sum(bool(row.get("faults")) for row in here) if ran else "not run"
+        worst = f"{max(row.get('rel_err', 0.0) for row in here):.1e}" if ran else "not run"
+        rows.append((product, dtype, len(here), failing, wrong, worst))
+    return table(("product", "dtype", "candidates", "spill or fail to compile", "wrong", "largest rel_err"), rows)
+
+
+def converse(record: Record) -> str:
+    """Points outside of the rules."""
+    rows = []
+    for row in record["rows"]:
+        what = row["findings"][0].split(": ", 1)[1][:120] if row["findings"] else "compiles with no spill"
+        rows.append((row["rule"], row["product"], row["dtype"], row["point"], what.replace("|", "/")))
+    tight = ", ".join(record["summary"]["too_tight"]) or "none"
+    implied = ", ".join(record["summary"]["implied_by_other_rules"]) or "none"
+    words = f"Rules that no sampled product needs: {tight}. Rules that others imply: {implied}."
+    return f"{table(('rule', 'product', 'dtype', 'nearest point outside', 'what happened'), rows)}\n\n{words}"
+
+
+# Record -> heading, command, and what is said of it.
+PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
+    "gemm_bfloat16": ("Matrix products against cuBLAS, bf16", "benchmarks/gemm.py", comparison),
+    "gemm_float16": ("Matrix products against cuBLAS, fp16", "benchmarks/gemm.py --dtype float16", comparison),
+    "gemm_candidates_bfloat16": ("Predicted and measured times", "benchmarks/gemm.py --candidates 8", candidates),
+    "gemm_host": ("Host time per call", "benchmarks/gemm.py --host", host),
+    "random_gemms": ("Random products", "tests/gpu/random_gemms.py", random_gemms),
+    "public_cases": ("Public bug reports", "tests/gpu/public_cases.py", public_cases),
+    "soundness": ("Legal candidates", "tests/gpu/soundness.py", soundness),
+    "soundness_converse": ("Outside of the rules", "tests/gpu/soundness.py --converse", converse),
+}
+
+
+def made_on(record: Record) -> str:
+    """Return the command, the machine and the date of a record in one line."""
+    machine, gpu = record["machine"], record["machine"]["gpu"]
+    device = (
+        "no GPU"
+        if gpu is None
+        else f"{gpu['name']} ({gpu['multiprocessors']} SMs), {gpu['driver'] or 'driver unknown'}"
+    )
+    versions = ", ".join(f"{name} {machine[name]}" for name in machine if name not in ("gpu",))
+    return f"`{record['command']}`: {device}; {versions}; {record['date']}."
+
+
+def document(folder: Path) -> str:
+    """Return the whole text."""
+    parts = [INTRODUCTION]
+    for name, (heading, command, text) in PARTS.items():
+        path = folder / f"{name}.json"
+        if path.is_file():
+            record = json.loads(path.read_text(encoding="utf-8"))
+            parts.append(f"## {heading}\n\n{made_on(record)}\n\n{text(record)}\n")
+        else:
+            parts.append(f"## {heading}\n\nNot measured yet: `python {command} --out RECORDS`.\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Write the document."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("records", type=Path, help="folder of the records")
+    parser.add_argument("--to", type=Path, default=DOCUMENT)
+    arguments = parser.parse_args()
+    arguments.to.write_text(document(arguments.records), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The kernels of the matrix of specs compile for sm_90a, without spills, into what their plans state."""
+
+import os
+import sys
+
+import emitted_specs
+import pytest
+
+from kgen.check import CheckResult, check_packages
+from kgen.package.write import write_package
+
+pytestmark = pytest.mark.emitted
+
+
+def show(result: CheckResult, done: int, total: int) -> None:
+    """Write one line of progress."""
+    print(f"[{done}/{total}] {result.name}: {'ok' if result.ok else 'FAILED'}", file=sys.stderr, flush=True)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CheckResult]:
+    folder = tmp_path_factory.mktemp("matrix")
+    folders = [folder / name for name in emitted_specs.NAMES]
+    for path in folders:
+        write_package(emitted_specs.files_of(path.name), path)
+    return {result.folder.name: result for result in check_packages(folders, progress=show)}
+
+
+def test_all_compile_as_planned(results: dict[str, CheckResult]) -> None:
+    assert set(results) == set(emitted_specs.NAMES)
+    findings = [f"{name}: {finding}" for name, result in results.items() for finding in result.findings]
+    assert not findings, os.linesep.join(findings)
+
+
+def test_the_engine_is_the_planned_one(results: dict[str, CheckResult]) -> None:
+    for name, result in results.items():
+        for variant, evidence in zip(emitted_specs.plan_of(name).variants, result.variants, strict=True):
+            (kernel,) = evidence.kernels
+            found = {sites.kind for sites in kernel.mma}
+            assert found == (set() if variant.load_path == "simt" else {"HGMMA"}), f"{name}, {evidence.variant}"
+            if variant.facts.k and variant.load_path == "simt":
+                assert kernel.ffma >= 16 * 16  # a k step of 16, at least 16 products a thread
+            if variant.load_path != "simt":
+                # the pool that setmaxnreg redistributes is what the plan counted on
+                candidate = variant.choice.candidate
+                pool = (candidate.number("producer_regs"), candidate.number("consumer_regs"))
+                assert kernel.register_pool == pool, f"{name}, {evidence.variant}"
+
+
+def test_an_mma_shape_follows_the_tile(results: dict[str, CheckResult]) -> None:
+    for name, result in results.items():
+        for variant, evidence in zip(emitted_specs.plan_of(name).variants, result.variants, strict=True):
+            if variant.load_path == "simt":
+                continue
+            candidate = variant.choice.candidate
+            n = candidate.size.n // candidate.number("wg_n")
+            shapes = {sites.shape.split(".")[0] for sites in evidence.kernels[0].mma}
+            assert shapes == {f"64x{n}x16"}, f"{name}, {evidence.variant}: {shapes}"

@@ -1,0 +1,99 @@
+"""The parts of the GPU scripts that need no GPU: the random problems, the samples of candidates, the statistics."""
+
+import sys
+from math import comb
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import choices
+import compare
+import problems
+import timing
+
+from kgen.rules.solve import solve
+
+
+def test_a_random_problem_is_the_same_in_every_run():
+    first, second = problems.problem(17), problems.problem(17)
+    assert first == second
+    for one, other in zip(first.operands, second.operands, strict=True):
+        assert torch.equal(one.make("cpu", 5)[0], other.make("cpu", 5)[0])
+
+
+def test_the_random_problems_meet_what_they_are_for():
+    made = [problems.problem(index) for index in range(problems.COUNT)]
+    spellings = {p.spelling for p in made}
+    assert spellings == set(problems.SPELLINGS)
+    assert {p.extents for p in made} == {*problems.EXTENTS, "many"}
+    operands = [o for p in made for o in p.operands]
+    assert {o.dtype for o in operands} == {"bfloat16", "float16", "float32"}
+    assert any(o.offset % 8 for o in operands) and any(o.pad for o in operands) and any(o.planted for o in operands)
+    assert any(p.operands[0].shape[0] > 65535 for p in made)
+
+
+def test_an_operand_lies_where_it_says_and_the_gaps_hold_nan():
+    tensor, base = problems.Operand("a", (3, 5), "bfloat16", columns=True, pad=2, offset=1).make("cpu", 0)
+    assert tensor.stride() == (1, 5) and tensor.storage_offset() == 1
+    assert not tensor.isnan().any()
+    assert int(base.isnan().sum()) == base.numel() - tensor.numel()
+
+
+@pytest.mark.parametrize("product", ["aligned", "unaligned"])
+def test_a_package_holds_the_candidate_it_was_asked_for(product):
+    tried = choices.PRODUCTS[product]
+    base = choices.base_of(tried.reference, tried.tensors("bfloat16", "cpu"), "h200", "sample")
+    legal = solve(base.bound)
+    rows = choices.sampled_rows(legal.count)
+    assert len(rows) == choices.PARTS
+    point = dict(legal.point(rows[7]))
+    files = choices.files_of(base, point)
+    assert f"tile_m={point['tile_m']}," in files["kernel.py"]
+    assert f"tile_n={point['tile_n']}," in files["kernel.py"]
+    assert f"stages={point['stages']}," in files["kernel.py"]
+
+
+@pytest.mark.parametrize("fault", ["zeros", "half", "nan", "one element"])
+def test_the_comparison_rejects_wrong_results(fault):
+    want = torch.randn(64, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    like = want.to(torch.bfloat16)
+    assert compare.compare(like, want, like).faults == ()
+    wrong = {"zeros": like * 0, "half": like / 2, "nan": like.clone(), "one element": like.clone()}[fault]
+    if fault == "nan":
+        wrong[3, 4] = float("nan")
+    if fault == "one element":
+        wrong[3, 4] += 8
+    assert compare.compare(wrong, want, like).faults
+
+
+@pytest.mark.parametrize("count", [10, 20, 30, 41])
+def test_an_interval_of_the_median_covers_95_percent_and_is_the_narrowest_that_does(count):
+    found = timing.interval([float(x) for x in range(count)])
+    outside = int(found.low)
+    assert found.high == count - 1 - outside
+
+    def missed(places):
+        return 2 * sum(comb(count, i) for i in range(places + 1)) / 2**count
+
+    assert missed(outside) <= 0.05 < missed(outside + 1)
+
+
+def test_the_float64_reference_rounds_at_casts_and_stays_in_float64():
+    x = torch.tensor([1.001, 2.5])
+
+    def reference(x, y):
+        half = x.to(torch.bfloat16)
+        return torch.lerp(half, y, 0.0)
+
+    got = compare.expected(reference, (x, x))
+    assert got.dtype == torch.float64
+    assert got.tolist() == [1.0, 2.5]
+
+
+def test_enough_sets_of_buffers_pass_the_cache_three_times():
+    assert timing.set_count(6_000_000, 60_000_000) == 30
+    assert timing.set_count(10**9, 60_000_000) == 2
