@@ -3,9 +3,11 @@
 import linecache
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, SimpleNamespace
+from typing import Any
 
 import torch
 from torch.fx import proxy as fx_proxy
@@ -13,6 +15,7 @@ from torch.fx import proxy as fx_proxy
 from kgen.errors.base import Where
 from kgen.spec.model import Reference
 
+_ANCHOR: Callable[[Any], object] | None = getattr(fx_proxy, "_register_stack_trace_anchor", None)
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in ')
 _FOREIGN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
 
@@ -21,10 +24,26 @@ def register_lines(code: CodeType) -> None:
     """Make torch.export keep the stack frames of a function and of all functions inside it.
 
     Without it only frames named `forward` survive, and every node of a plain function has the wrapper's line. The hook
-    is private to torch: this is its only use.
+    is private to torch and came with 2.13: this is its only use, and `all_frames` stands in for it before.
     """
-    for inner in _nested(code):
-        fx_proxy._register_stack_trace_anchor(SimpleNamespace(__code__=inner))  # type: ignore[arg-type]
+    if _ANCHOR is not None:
+        for inner in _nested(code):
+            _ANCHOR(SimpleNamespace(__code__=inner))
+
+
+@contextmanager
+def all_frames() -> Iterator[None]:
+    """Make torch.export keep all stack frames where torch has no hook to name the user's functions."""
+    if _ANCHOR is not None:
+        yield
+        return
+    tracer: Any = fx_proxy.TracerBase
+    kept = tracer._filter_traceback_frames
+    tracer._filter_traceback_frames = lambda self, frames: frames
+    try:
+        yield
+    finally:
+        tracer._filter_traceback_frames = kept
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

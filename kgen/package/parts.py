@@ -5,6 +5,7 @@ from math import prod
 from pathlib import PurePath
 
 from kgen.ir.graph import InputKind
+from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Problem, TensorRole
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
@@ -115,6 +116,18 @@ def touched_bytes(tensor: TensorType) -> int:
     return tensor.dtype.bytes * prod(extent if stride or not extent else 1 for extent, stride in pairs)
 
 
+# Accesses to local memory of one sin, cos or tan on one element: the reduction of a large argument keeps a table there.
+_TRIGONOMETRIC_ACCESSES = 8
+
+
+def _local_accesses(variant: Variant) -> int:
+    """Return how many accesses to local memory the ops of a variant bring along; anything beyond is a spill."""
+    form = variant.form
+    ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
+    uses = sum(op.op in (PointwiseOp.SIN, PointwiseOp.COS, PointwiseOp.TAN) for op in ops)
+    return uses * _TRIGONOMETRIC_ACCESSES * variant.choice.candidate.number("acc_regs")
+
+
 def expected_evidence(plan: Plan) -> tuple[Evidence, ...]:
     """Return what each variant's machine code must show, as far as its candidate decides it."""
     found = []
@@ -131,7 +144,7 @@ def expected_evidence(plan: Plan) -> tuple[Evidence, ...]:
                 tma_stores=variant.store_path == "tma",
                 multicast=tma and candidate.number("cluster_m") * candidate.number("cluster_n") > 1,
                 threads=candidate.number("threads"),
-                spills=0,
+                spills=_local_accesses(variant),
             )
         )
     return tuple(found)

@@ -161,12 +161,17 @@ def _either(*terms: Folded) -> Folded:
     return False if not left else left[0] if len(left) == 1 else Either(left)
 
 
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
 def _invert(term: Folded) -> Folded:
     match term:
         case bool():
             return not term
         case Invert(operand):
             return operand
+        case Compare(op, left, right):
+            return Compare(_OPPOSITE[op], left, right)
         case Either(terms) if all(isinstance(t, Invert) for t in terms):
             return Every(tuple(t.operand for t in terms if isinstance(t, Invert)))
         case _:
@@ -215,6 +220,8 @@ class _Python:
                 return _COMPARE, f"{self.text(operand, _SUM)} in ({shown})"
             case Divides(divisor, operand):
                 return _COMPARE, f"{self.text(operand, _TERM)} % {self.text(divisor, _FACTOR)} == 0"
+            case Invert(Divides(divisor, operand)):
+                return _COMPARE, f"{self.text(operand, _TERM)} % {self.text(divisor, _FACTOR)} != 0"
             case Invert(operand):
                 return 2, f"not {self.text(operand, 2)}"
             case Every(terms):

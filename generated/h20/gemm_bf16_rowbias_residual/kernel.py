@@ -171,7 +171,7 @@ def rules_tma(v):
         ),
         (
             "16 divides wg_tile_n when wg_tile_n > 256 and load_path in {tma, staged}",
-            not wg_tile_n > 256 or wg_tile_n % 16 == 0,
+            wg_tile_n <= 256 or wg_tile_n % 16 == 0,
             "wgmma N is at most 256, so a wider tile is two instructions",
         ),
         (
@@ -232,17 +232,17 @@ def rules_tma(v):
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
-            not consumer_wgs == 2 or acc_regs <= 176,
+            consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 1",
-            not consumer_wgs == 1 or acc_regs <= 176,
+            consumer_wgs != 1 or acc_regs <= 176,
             "the epilogue of a lone consumer warp group spills beyond",
         ),
         (
             "acc_regs <= 96 when consumer_wgs == 3",
-            not consumer_wgs == 3 or acc_regs <= 96,
+            consumer_wgs != 3 or acc_regs <= 96,
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
@@ -252,7 +252,7 @@ def rules_tma(v):
         ),
         (
             "16 divides wg_tile_n and wg_tile_n <= 256",
-            wg_tile_n % 16 == 0 and wg_tile_n <= 256,
+            not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (
@@ -303,7 +303,7 @@ def rules_staged(v):
         ),
         (
             "16 divides wg_tile_n when wg_tile_n > 256 and load_path in {tma, staged}",
-            not wg_tile_n > 256 or wg_tile_n % 16 == 0,
+            wg_tile_n <= 256 or wg_tile_n % 16 == 0,
             "wgmma N is at most 256, so a wider tile is two instructions",
         ),
         (
@@ -354,22 +354,22 @@ def rules_staged(v):
         ),
         (
             "acc_regs <= 128 when load_path == staged and consumer_wgs == 2 and fused == 1",
-            not consumer_wgs == 2 or acc_regs <= 128,
+            consumer_wgs != 2 or acc_regs <= 128,
             "the producer's loads in flight and the fused epilogue take the registers that wider tiles need",
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
-            not consumer_wgs == 2 or acc_regs <= 176,
+            consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 1",
-            not consumer_wgs == 1 or acc_regs <= 176,
+            consumer_wgs != 1 or acc_regs <= 176,
             "the epilogue of a lone consumer warp group spills beyond",
         ),
         (
             "acc_regs <= 96 when consumer_wgs == 3",
-            not consumer_wgs == 3 or acc_regs <= 96,
+            consumer_wgs != 3 or acc_regs <= 96,
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
@@ -379,7 +379,7 @@ def rules_staged(v):
         ),
         (
             "16 divides wg_tile_n and wg_tile_n <= 256",
-            wg_tile_n % 16 == 0 and wg_tile_n <= 256,
+            not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (

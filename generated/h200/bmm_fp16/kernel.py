@@ -166,7 +166,7 @@ def rules_tma(v):
         ),
         (
             "16 divides wg_tile_n when wg_tile_n > 256 and load_path in {tma, staged}",
-            not wg_tile_n > 256 or wg_tile_n % 16 == 0,
+            wg_tile_n <= 256 or wg_tile_n % 16 == 0,
             "wgmma N is at most 256, so a wider tile is two instructions",
         ),
         (
@@ -227,12 +227,12 @@ def rules_tma(v):
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 1",
-            not consumer_wgs == 1 or acc_regs <= 176,
+            consumer_wgs != 1 or acc_regs <= 176,
             "the epilogue of a lone consumer warp group spills beyond",
         ),
         (
             "acc_regs <= 96 when consumer_wgs == 3",
-            not consumer_wgs == 3 or acc_regs <= 96,
+            consumer_wgs != 3 or acc_regs <= 96,
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
@@ -242,7 +242,7 @@ def rules_tma(v):
         ),
         (
             "16 divides wg_tile_n and wg_tile_n <= 256",
-            wg_tile_n % 16 == 0 and wg_tile_n <= 256,
+            not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (
@@ -293,7 +293,7 @@ def rules_staged(v):
         ),
         (
             "16 divides wg_tile_n when wg_tile_n > 256 and load_path in {tma, staged}",
-            not wg_tile_n > 256 or wg_tile_n % 16 == 0,
+            wg_tile_n <= 256 or wg_tile_n % 16 == 0,
             "wgmma N is at most 256, so a wider tile is two instructions",
         ),
         (
@@ -344,17 +344,17 @@ def rules_staged(v):
         ),
         (
             "acc_regs <= 160 when load_path == staged and consumer_wgs == 2 and fused == 0",
-            not consumer_wgs == 2 or acc_regs <= 160,
+            consumer_wgs != 2 or acc_regs <= 160,
             "the producer's loads in flight take the registers that wider tiles need",
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 1",
-            not consumer_wgs == 1 or acc_regs <= 176,
+            consumer_wgs != 1 or acc_regs <= 176,
             "the epilogue of a lone consumer warp group spills beyond",
         ),
         (
             "acc_regs <= 96 when consumer_wgs == 3",
-            not consumer_wgs == 3 or acc_regs <= 96,
+            consumer_wgs != 3 or acc_regs <= 96,
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
@@ -364,7 +364,7 @@ def rules_staged(v):
         ),
         (
             "16 divides wg_tile_n and wg_tile_n <= 256",
-            wg_tile_n % 16 == 0 and wg_tile_n <= 256,
+            not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (

@@ -12,7 +12,7 @@ from kgen.backends.cutedsl.gemm_rows import case_view, fields_of, kind_of, row_v
 from kgen.backends.cutedsl.gemm_views import DeviceView, KernelView
 from kgen.backends.cutedsl.imports import import_block
 from kgen.backends.cutedsl.module import module_text, require_free_names
-from kgen.backends.cutedsl.names import python_names
+from kgen.backends.cutedsl.names import device_names, host_names
 from kgen.backends.cutedsl.words import describe
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
@@ -30,16 +30,17 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     """Return the page of kernel.py. Raises an `UnsupportedError` for a plan that one file cannot hold."""
     _require_one_kind(plan)
     program = next(iter(programs.values()))
-    names = python_names(tuple(a.name for a in program.arguments))
+    tensors = tuple(a.name for a in program.arguments)
+    names, shown = device_names(tensors), host_names(tensors)
     operands = _operands(plan, program)
     device = _one_view(plan, names, operands)
-    host = render(f"{FOLDER}/host.py.j2", host_view(plan, programs, names, operands))
+    host = render(f"{FOLDER}/host.py.j2", host_view(plan, programs, shown, operands))
     forms = {v.case: v.form for v in plan.variants}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
     row_fields = fields_of(plan, tuple(f.name for f in next(iter(fused.values()))))
     first_of_kind = {kind_of(v): v for v in plan.variants}
-    module = module_text(spec, program, names)
-    doc = describe(spec, programs, plan, names)
+    module = module_text(spec, program, shown)
+    doc = describe(spec, programs, plan, shown)
     view = KernelView(
         title=doc[0],
         doc=doc[1:],

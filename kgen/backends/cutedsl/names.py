@@ -2,6 +2,7 @@
 
 import keyword
 import re
+from collections.abc import Callable
 
 from kgen.backends.cutedsl.expressions import library_names
 
@@ -92,16 +93,53 @@ _TAKEN = frozenset(
         "warpgroup",
     }
 )
+_TAKEN_BY_HOST = frozenset(
+    {
+        "PLAN",
+        "TypeError",
+        "ValueError",
+        "alignment",
+        "base",
+        "compiled",
+        "d",
+        "device",
+        "error",
+        "found",
+        "function",
+        "kernel",
+        "name",
+        "next",
+        "refusal",
+        "self",
+        "shape",
+        "sm_count",
+        "stride",
+        "t",
+        "tensors",
+        "torch",
+        "tuple",
+        "variants",
+    }
+)
 # Suffixes of the names that the emitted code makes from the user's.
 _MADE = re.compile(r"x\d+|\w*_(view|fused|stride)|\w*_fused_\d+")
 
 
-def python_names(tensors: tuple[str, ...]) -> dict[str, str]:
-    """Return a distinct, free Python name for every tensor, in order."""
+def device_names(tensors: tuple[str, ...]) -> dict[str, str]:
+    """Return a distinct name for every tensor that is free in the device code and in the launch functions."""
+    return _distinct(tensors, _is_free)
+
+
+def host_names(tensors: tuple[str, ...]) -> dict[str, str]:
+    """Return a distinct name for every tensor that is free in the host function: the reference's own, if it can be."""
+    return _distinct(tensors, lambda name: not keyword.iskeyword(name) and name not in _TAKEN_BY_HOST)
+
+
+def _distinct(tensors: tuple[str, ...], is_free: Callable[[str], bool]) -> dict[str, str]:
     names: dict[str, str] = {}
     for tensor in tensors:
         name = re.sub(r"\W", "_", tensor)
-        while not _is_free(name) or name in names.values():
+        while not is_free(name) or name in names.values():
             name += "_"
         names[tensor] = name
     return names
