@@ -216,10 +216,11 @@ class _Python:
             case Compare(op, left, right):
                 return _COMPARE, f"{self.text(left, _SUM)} {op} {self.text(right, _SUM)}"
             case Member(operand, choices):
-                shown = ", ".join(self.text(c) for c in choices) + ("," if len(choices) == 1 else "")
-                return _COMPARE, f"{self.text(operand, _SUM)} in ({shown})"
+                return _COMPARE, f"{self.text(operand, _SUM)} in {self._choices(choices)}"
             case Divides(divisor, operand):
                 return _COMPARE, f"{self.text(operand, _TERM)} % {self.text(divisor, _FACTOR)} == 0"
+            case Invert(Member(operand, choices)):
+                return _COMPARE, f"{self.text(operand, _SUM)} not in {self._choices(choices)}"
             case Invert(Divides(divisor, operand)):
                 return _COMPARE, f"{self.text(operand, _TERM)} % {self.text(divisor, _FACTOR)} != 0"
             case Invert(operand):
@@ -230,6 +231,9 @@ class _Python:
                 return 0, " or ".join(self.text(t, 1) for t in terms)
             case _:
                 assert_never(expr)
+
+    def _choices(self, choices: tuple[Expr, ...]) -> str:
+        return f"({', '.join(self.text(c) for c in choices)}{',' if len(choices) == 1 else ''})"
 
     def _call(self, call: Call) -> tuple[int, str]:
         match call.function, call.arguments:
