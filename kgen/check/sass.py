@@ -11,6 +11,7 @@ from typing import Any
 # "        /*00a0*/               @!UP0 HGMMA.64x256x16.F32.BF16 R24, gdesc[UR12], R24, gsb0 ;"
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<operands>[^;]*);")
 _SECTION = re.compile(r"^\s*\.section\s+(?P<name>[^\s,]+)")
+_TARGET = re.compile(r"^\s*\.target\s+(?P<arch>sm_\w+)", re.MULTILINE)  # cubins made with CUDA 13
 _HEADER_FLAGS = re.compile(r'\.headerflags\s+@"(?P<flags>[^"]*)"')
 _SM_FLAG = re.compile(r"EF_CUDA_SM(\d+)")
 _FUNCTION = re.compile(r"^\s*Function (?P<kernel>\S+):$")
@@ -73,6 +74,8 @@ class KernelEvidence:
 
 def arch_of(sass: str) -> str | None:
     """Return the architecture a cubin was built for, as "sm_90a", from the header of its disassembly."""
+    if target := _TARGET.search(sass):
+        return target["arch"]
     if not (header := _HEADER_FLAGS.search(sass)) or not (sm := _SM_FLAG.search(header["flags"])):
         return None
     # an "a" target may use the instructions of one generation only (wgmma, setmaxnreg)

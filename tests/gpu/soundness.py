@@ -40,8 +40,11 @@ RESOURCE_RULES = (
     "accumulators",
     "register_pool",
     "warp_groups",
-    "printed_accumulators",
-    "printed_staged_regs",
+    "printed_fused",
+    "printed_one_consumer",
+    "printed_three_consumers",
+    "printed_staged_plain",
+    "printed_staged_fused",
 )
 
 

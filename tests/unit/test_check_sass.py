@@ -104,6 +104,7 @@ def test_the_arch_tells_an_a_target_from_a_plain_one() -> None:
     assert arch_of(LISTING) == "sm_90a"
     assert arch_of(LISTING.replace("EF_CUDA_ACCELERATORS ", "")) == "sm_90"
     assert arch_of(LISTING.replace("SM90", "SM100")) == "sm_100a"
+    assert arch_of('\t.target\tsm_90a\n\n\t.elftype\t@"ET_EXEC"\n') == "sm_90a"
     assert arch_of("not a listing") is None
 
 
