@@ -118,7 +118,7 @@ class SeveralResultsError(UnsupportedError):
 class MutationError(UnsupportedError):
     """The reference writes to one of its inputs."""
 
-    message = "{op} writes to {target} in place"
+    message = "the reference writes to its input {target} in place ({op})"
     remedy = "return the new value, and leave the inputs as they are"
 
 
