@@ -27,10 +27,11 @@ Point = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A reference and its operands: (shape, whether the last two axes are exchanged in memory)."""
+    """A reference and its operands: (shape, whether its last axes are exchanged in memory); `wide` ones are fp32."""
 
     reference: Callable[..., torch.Tensor]
     operands: tuple[tuple[tuple[int, ...], bool], ...]
+    wide: tuple[int, ...] = ()
 
     def tensors(self, dtype: str, device: str, seed: int = 0) -> list[torch.Tensor]:
         """Return random operands, scaled so that the product's elements are near 1."""
@@ -40,7 +41,8 @@ class Product:
             stored = (*shape[:-2], shape[-1], shape[-2]) if exchanged else shape
             tensor = torch.randn(stored, generator=generator, device=device)
             tensor *= self.operands[0][0][-1] ** -0.25 if place < 2 else 1.0
-            made.append((tensor.mT if exchanged else tensor).to(getattr(torch, dtype)))
+            tensor = tensor.mT if exchanged else tensor
+            made.append(tensor if place in self.wide else tensor.to(getattr(torch, dtype)))
         return made
 
 
@@ -56,6 +58,13 @@ def fused(
     return F.gelu(a @ b + bias) * scale + residual
 
 
+def fused_wide(
+    a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor, scale: torch.Tensor, residual: torch.Tensor
+) -> torch.Tensor:
+    """The same with a scale in fp32, and so with a result in fp32."""
+    return F.gelu(a @ b + bias) * scale + residual
+
+
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
     "fused": Product(
@@ -64,6 +73,14 @@ PRODUCTS = {
     "ragged": Product(plain, (((333, 1000), False), ((1000, 1003), True))),
     "mn-major": Product(plain, (((328, 333), True), ((333, 520), False))),
     "unaligned": Product(plain, (((333, 203), False), ((203, 264), True))),
+}
+# What needs the most registers: products whose points outside of the rules are tried, besides those above.
+HEAVY = {
+    "fused-wide": Product(
+        fused_wide,
+        (((3000, 520), False), ((520, 3304), True), ((3304,), False), ((3000, 1), False), ((3000, 3304), False)),
+        wide=(3,),
+    ),
 }
 
 

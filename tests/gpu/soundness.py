@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from choices import PRODUCTS, Base, base_of, sampled_rows, shown, write_choice
+from choices import HEAVY, PRODUCTS, Base, base_of, sampled_rows, shown, write_choice
 from compare import check_runs, compare, expected
 from records import write_record
 from workers import Job, load_script, run_jobs
@@ -70,7 +70,8 @@ def emit_samples(product: str, dtype: str, folder: str) -> dict[str, Any]:
 
 def emit_outside(product: str, dtype: str, folder: str) -> dict[str, Any]:
     """Write packages of the nearest points outside of the resource rules of one product; run by a child process."""
-    base = base_of(PRODUCTS[product].reference, PRODUCTS[product].tensors(dtype, "cpu"), TARGET, "outside")
+    tried = (PRODUCTS | HEAVY)[product]
+    base = base_of(tried.reference, tried.tensors(dtype, "cpu"), TARGET, "outside")
     legal, rows = solve(base.bound), []
     for name in RESOURCE_RULES:
         if (outside := nearest_outside(base, legal, name)) is None:
@@ -196,7 +197,7 @@ def sound(arguments: argparse.Namespace, folder: Path) -> int:
 
 def converse(arguments: argparse.Namespace, folder: Path) -> int:
     """Compile the nearest points outside of the resource rules, and print what became of each."""
-    rows = emit_all("emit_outside", arguments.processes, folder, arguments.products)
+    rows = emit_all("emit_outside", arguments.processes, folder, [*arguments.products, *HEAVY])
     compile_rows(rows, arguments.processes, lambda r: None)
     print(f"{'rule':<20} {'product':<10} {'dtype':<9} {'registers':>9} {'spills':>6}  outside point: what happened")
     for row in sorted(rows, key=lambda row: RESOURCE_RULES.index(row["rule"])):
