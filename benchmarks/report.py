@@ -8,6 +8,7 @@ A part whose record is missing says so: nothing is filled in.
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ INTRODUCTION = """\
 
 Written by `python benchmarks/report.py RECORDS`; the records are what the scripts below write with `--out RECORDS`.
 A speed counts only against another one of the same process, taken in turn: absolute times drift between machines.
+`python benchmarks/chart.py RECORDS` draws the first two tables:
+
+![cuBLAS time / kgen time](speed.svg)
 """
 
 
@@ -158,7 +162,8 @@ def converse(record: Record) -> str:
     """Points outside of the rules."""
     rows = []
     for row in record["rows"]:
-        what = row["findings"][0].split(": ", 1)[1][:120] if row["findings"] else "compiles with no spill"
+        finding = row["findings"][0].split(": ", 1)[1] if row["findings"] else "compiles with no spill"
+        what = textwrap.shorten(finding, 120, placeholder=" ...")
         rows.append((row["rule"], row["product"], row["dtype"], row["point"], what.replace("|", "/")))
     tight = ", ".join(record["summary"]["too_tight"]) or "none"
     implied = ", ".join(record["summary"]["implied_by_other_rules"]) or "none"
