@@ -21,9 +21,11 @@ test: $(STAMP) lint  ## everything that needs no GPU
 	$(BIN)/kgen emit --all --check
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not gpu and not slow'
 
-test-all: $(STAMP) lint  ## what takes longer, too
-	$(BIN)/kgen emit --all --check
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not gpu'
+test-all: test  ## what takes longer, too: random products emitted, legal candidates and points outside of the rules compiled
+	$(BIN)/python -m pytest -n $(JOBS) -m 'slow and not gpu' || test $$? -eq 5
+	$(BIN)/python tests/gpu/random_gemms.py --dry-run --processes $(JOBS)
+	$(BIN)/python tests/gpu/soundness.py --dry-run --processes $(JOBS)
+	$(BIN)/python tests/gpu/soundness.py --converse --processes $(JOBS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -204,9 +204,9 @@ def load_kernel(folder: Path, device: Device) -> Kernel:
     name = f"kgen_built_{folder.name}"
     with _LOADING:
         module = sys.modules.get(name) or _imported(name, folder, device.arch.backend)
-    kernel = module.kernel
+    kernel: Kernel = module.kernel
     assert callable(kernel)
-    return kernel  # type: ignore[no-any-return]
+    return kernel
 
 
 def _imported(name: str, folder: Path, backend: str) -> ModuleType:

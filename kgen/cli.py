@@ -22,6 +22,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from kgen.cli_bench import memory, utilization
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
 from kgen.show.answer import Answer, of_error, of_failure
@@ -114,7 +115,7 @@ def _stop_after(file: Path, targets: list[str], stage: str) -> Answer:
 def solve(
     spec: SpecFile = None,
     gemm: Annotated[str | None, typer.Option(metavar="M,N,K", help="a product instead of a spec")] = None,
-    batch: Annotated[int, typer.Option(min=0, help="products of --gemm")] = 1,
+    batch: Annotated[int, typer.Option(min=0, max=10**6, help="products of --gemm")] = 1,
     dtype: Annotated[str, typer.Option(help="element type of A and B of --gemm")] = "bf16",
     out_dtype: Annotated[str | None, typer.Option(help="element type of D of --gemm; default: that of A and B")] = None,
     layout: Annotated[
@@ -237,8 +238,15 @@ def _progress(total: int) -> Iterator[Any]:
         yield lambda title: progress.update(task, advance=1, description=title)
 
 
+app.add_typer(memory, name="memory")
+app.command()(utilization)
+
+
 def main() -> None:
     """Run the command line and exit."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: what is opened next must not take its place
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - as long as the process
     gc.set_threshold(100_000)  # a short-lived process: collecting takes 0.1 of the 0.9 s of `kgen solve --gemm`
     sys.exit(run(sys.argv[1:]))
 
@@ -253,10 +261,18 @@ def run(arguments: Sequence[str]) -> int:
             text, code = _json_of(answer)
             stdout.write(f"{text}\n")
         return code
-    except BrokenPipeError:  # the reader of stdout has seen enough; Python would complain again at exit
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (BrokenPipeError, SystemExit):  # the reader of stdout has seen enough; rich makes an exit of it
+        _drop_stdout()
         return 0
+    except OSError as error:  # e.g. a full disk
+        _drop_stdout()
+        return _show(of_failure(type(error).__name__, f"cannot write the answer: {error.strerror or error}", 2))
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered for stdout nowhere: Python would complain again at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _answer(arguments: Sequence[str]) -> Answer:
@@ -274,6 +290,8 @@ def _answer(arguments: Sequence[str]) -> Answer:
     except BrokenPipeError:
         raise
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer's answer to a reader of --help that left
+            raise error.__context__ from None
         return of_error(ReferenceExitedError(status=error.code))
     except _UsageError as error:
         return of_failure("UsageError", error.format_message() or "no command was given", error.exit_code)

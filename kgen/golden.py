@@ -92,7 +92,7 @@ def jobs_of(files: Iterable[Path], targets: Sequence[str], out: Path) -> tuple[J
 
 def _job(file: Path, spec: Spec, target: str, out: Path, makers: dict[Path, Path]) -> Job:
     try:
-        folder = out / load_device(target).name / spec.name
+        folder = out / load_device(target, spec.target_place(target)).name / spec.name
     except KgenError as error:
         return Job(file, spec, target, None, error)
     if folder in makers:

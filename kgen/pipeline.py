@@ -1,15 +1,15 @@
 """The map of the compiler: what each stage takes, what it makes, in order.
 
-    load    spec file | callable | module     -> Spec
-    trace   Spec, case                        -> OpGraph      one per case
-    lower   OpGraph                           -> Program      one per case
-    classify Problem                          -> GemmForm     one per case
-    plan    GemmForm, Device                  -> Plan         solves per alignment class; all cases together
-    view    Plan                              -> KernelView   what the template of kernel.py prints
-    render  KernelView, Plan                  -> files        {file name: text}
+    trace     Spec                       -> {case: OpGraph}     torch.export on fake tensors
+    lower     {case: OpGraph}, Spec      -> {case: Program}     what the kernels mean, without choices
+    classify  {case: Program}            -> {case: GemmForm}    the one matrix product that a Program is
+    plan      {case: GemmForm}, Device   -> Plan                solves per alignment class; all cases together
+    view      Plan, {case: Program}      -> Page                kernel.py as a template and its view
+    render    all of these but GemmForm  -> {file name: text}   the package
 
-Stages are pure functions of frozen values. `run` times them, verifies what they made and stops where it is told to;
-writing the files is `kgen.package`'s, on its own.
+What comes before is `kgen.spec`'s (a file to a Spec) or the front end's (a callable or a module to one); writing the
+files is `kgen.package.write`'s. Stages are pure functions of frozen values. `run` times them, verifies what they made
+and stops where it is told to.
 """
 
 import time
@@ -17,18 +17,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kgen.spec.model import Case, FixedAxis, Spec
+from kgen.spec.model import Case, Spec
 from kgen.target import Device
 
-Made = Mapping[str, Any]
+Made = Mapping[str, Any]  # stage -> what it made, of the types above; `Any`, for each stage makes another type
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage: its name, what it makes of the earlier stages' results, and the verifier of what it made."""
+    """One stage: its name, how it makes something of the earlier stages' results, and the verifier of that."""
 
     name: str
-    makes: str
     run: Callable[[Spec, Device, Made], Any]
     verify: Callable[[Any], None] | None = None
 
@@ -96,10 +95,11 @@ def _classify(spec: Spec, device: Device, made: Made) -> Any:
 
 
 def _plan(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.planning.candidates import fixed_axes
     from kgen.planning.plan_gemm import plan_gemm
 
     base_align = spec.accepts.base_alignment_bytes
-    return plan_gemm(spec.name, made["classify"], device, fixed_axes(spec.fixed), base_align)
+    return plan_gemm(spec.name, made["classify"], device, fixed_axes(spec.fixed, device), base_align)
 
 
 def _view(spec: Spec, device: Device, made: Made) -> Any:
@@ -115,20 +115,15 @@ def _render(spec: Spec, device: Device, made: Made) -> Any:
 
 
 STAGES = (
-    Stage("trace", "OpGraph per case", _trace, _verify_graphs),
-    Stage("lower", "Program per case", _lower, _verify_programs),
-    Stage("classify", "GemmForm per case", _classify),
-    Stage("plan", "Plan", _plan),
-    Stage("view", "KernelView", _view),
-    Stage("render", "files", _render),
+    Stage("trace", _trace, _verify_graphs),
+    Stage("lower", _lower, _verify_programs),
+    Stage("classify", _classify),
+    Stage("plan", _plan),
+    Stage("view", _view),
+    Stage("render", _render),
 )
 
 
 def stage_names() -> tuple[str, ...]:
     """Return the names that `stop_after` takes, in order."""
     return tuple(stage.name for stage in STAGES)
-
-
-def fixed_axes(fixed: tuple[FixedAxis, ...]) -> dict[str, int | str]:
-    """Return the axis values that the user decides."""
-    return {axis.axis: axis.value for axis in fixed if isinstance(axis.value, int | str)}

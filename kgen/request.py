@@ -27,6 +27,10 @@ def as_spec(
         from kgen.spec.load import load_spec
 
         return load_spec(source)
+    if not callable(source):
+        raise ArgumentsConflictError(
+            reason=f"{source!r} is neither a spec nor a path nor a callable", fix="e.g. kgen.emit('gelu.yaml')"
+        )
     if example_inputs is None:
         name = getattr(source, "__name__", type(source).__name__)
         raise ArgumentsConflictError(
@@ -48,13 +52,16 @@ def as_device(spec: Spec, target: Device | str | None) -> Device:
         raise NoTargetError(name=spec.name, known=", ".join(list_devices()))
     if len(spec.targets) > 1:
         raise SeveralTargetsError(name=spec.name, targets=", ".join(spec.targets))
-    return load_device(spec.targets[0])
+    return load_device(spec.targets[0], spec.target_place(spec.targets[0]))
 
 
 def as_devices(spec: Spec, targets: Sequence[str]) -> tuple[Device, ...]:
     """Return the devices of these names or, when there are none, all that the spec names."""
-    names = tuple(targets) or spec.targets
-    return tuple(as_device(spec, name) for name in names) if names else (as_device(spec, None),)
+    if targets:
+        return tuple(load_device(name) for name in targets)
+    if not spec.targets:
+        return (as_device(spec, None),)
+    return tuple(load_device(name, spec.target_place(name)) for name in spec.targets)
 
 
 def as_case(spec: Spec, case: str | None) -> Case:

@@ -12,7 +12,7 @@ from math import gcd
 from kgen.errors.cli import ChoiceError, ExtentsError, NoTargetError, TileError
 from kgen.families.gemm.rules_facts import IN_DTYPES, OUT_DTYPES, GemmFacts
 from kgen.ir.dtype import DType
-from kgen.planning.candidates import Candidates, RankedCandidate, explain_gemm, legal_set, solve_gemm
+from kgen.planning.candidates import Candidates, RankedCandidate, explain_gemm, fixed_axes, legal_set, solve_gemm
 from kgen.planning.rank import rank_gemm
 from kgen.request import as_case, as_devices
 from kgen.rules.explain import Explanation
@@ -27,6 +27,8 @@ _A_MAJOR = {"t": "k", "n": "mn"}
 _B_MAJOR = {"n": "k", "t": "mn"}
 LAYOUTS = ("tn", "nn", "nt", "tt")
 _ALIGN_BYTES = 16
+_NATURAL = re.compile("[0-9]+")
+_MAX_EXTENT, _MAX_ELEMENTS = 10**12, 10**18  # far beyond every memory, and counts of tiles fit 64 bits
 _TILE_AXES = ("tile_m", "tile_n", "tile_k")
 
 
@@ -188,16 +190,18 @@ def behind(ranked: RankedCandidate, first: RankedCandidate) -> tuple[tuple[str, 
 def case_facts(spec: Spec, device: Device, case: str | None) -> tuple[GemmFacts, dict[str, Value]]:
     """Return the facts of one case with aligned bases, and the axes that the spec fixes; imports torch."""
     from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
-    from kgen.pipeline import fixed_axes, run
+    from kgen.pipeline import run
 
     chosen = as_case(spec, case)
     forms = run(replace(spec, cases=(chosen,)), device, stop_after="classify").made["classify"]
-    return facts_of(forms[chosen.id], MAX_ALIGN_BYTES), dict(fixed_axes(spec.fixed))
+    return facts_of(forms[chosen.id], MAX_ALIGN_BYTES), fixed_axes(spec.fixed, device)
 
 
 def product_facts(product: Product) -> GemmFacts:
     """Return the facts of dense operands of the given extents."""
     m, n, k = _extents(product.extents)
+    if max(m * n, m * k, n * k) * product.batch > _MAX_ELEMENTS:
+        raise ExtentsError(text=product.extents, reason="matrices of more than 10^18 elements")
     _require("--dtype", product.dtype, IN_DTYPES)
     out_dtype = product.out_dtype or ("fp32" if product.dtype == "tf32" else product.dtype)
     _require("--out-dtype", out_dtype, OUT_DTYPES)
@@ -226,13 +230,16 @@ def tile_point(text: str) -> dict[str, Value]:
     """Return the axis values of `--why`: three numbers for the tile, and other axes by name."""
     point: dict[str, Value] = {}
     for position, part in enumerate(piece.strip() for piece in text.split(",")):
-        if part.isdecimal() and position < len(_TILE_AXES):
-            point[_TILE_AXES[position]] = int(part)
+        if _NATURAL.fullmatch(part) and position < len(_TILE_AXES):
+            axis, value = _TILE_AXES[position], part
         elif found := re.fullmatch(r"(\w+)\s*=\s*(\w+)", part):
-            value = found[2]
-            point[found[1]] = int(value) if value.isdecimal() else value
+            axis, value = found[1], found[2]
         else:
-            raise TileError(text=text, part=part)
+            fourth = "a number after tile_k" if _NATURAL.fullmatch(part) else "neither a number nor axis=value"
+            raise TileError(text=text, reason=f"{part!r} is {fourth}")
+        if axis in point:
+            raise TileError(text=text, reason=f"{part!r} gives {axis} a second value")
+        point[axis] = int(value) if _NATURAL.fullmatch(value) else value
     return point
 
 
@@ -241,7 +248,7 @@ def _extents(text: str) -> tuple[int, int, int]:
     if len(parts) != 3:
         raise ExtentsError(text=text, reason=f"{len(parts)} extents")
     for part in parts:
-        if not (part.isascii() and part.isdecimal()):
+        if not _NATURAL.fullmatch(part) or int(part) > _MAX_EXTENT:
             raise ExtentsError(text=text, reason=f"{part!r} is no extent")
     m, n, k = map(int, parts)
     return m, n, k

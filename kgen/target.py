@@ -4,7 +4,7 @@ A number of low confidence never decides whether something passes (`Device.decis
 probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each name, so that no reader converts twice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -12,11 +12,17 @@ from functools import cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, StreamMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kgen.errors.base import Where
-from kgen.errors.target import TargetFieldError, TargetSyntaxError, UnknownDeviceError, UnknownSourceError
+from kgen.errors.target import (
+    DeviceFileMissingError,
+    TargetFieldError,
+    TargetSyntaxError,
+    UnknownDeviceError,
+    UnknownSourceError,
+)
 from kgen.resources import resource_root, targets_dir
 
 # Quantities of a device file: section -> name -> unit.
@@ -217,24 +223,28 @@ def all_devices() -> tuple[Device, ...]:
     return tuple(_load(path) for path in _device_files())
 
 
-def load_device(name: str | Path) -> Device:
-    """Load a device by its name, or from the path of a file `<arch>/devices/<device>.yaml`."""
+def load_device(name: str | Path, where: Where | None = None) -> Device:
+    """Load a device by its name, or from the path of a file `<arch>/devices/<device>.yaml`; `where` says who asked."""
     text = str(name)
     if text.endswith(".yaml"):
         if not Path(text).is_file():
-            raise UnknownDeviceError(name=text, nearest="no such file", known=", ".join(list_devices()))
+            raise DeviceFileMissingError(path=text, known=", ".join(list_devices()))
         return _load(Path(text).resolve())
     found = [path for path in _device_files() if path.stem == text.lower()]
     if not found:
         known = list_devices()
-        close = get_close_matches(text.lower(), known, n=1, cutoff=0)
-        raise UnknownDeviceError(name=text, nearest=close[0] if close else "none", known=", ".join(known))
+        nearest = _nearest(text.lower(), known)
+        raise UnknownDeviceError(where=where, name=text, nearest=nearest, known=", ".join(known))
     return _load(found[0])
 
 
 def load_sources() -> Mapping[str, Source]:
     """Load the citation register."""
     return _sources(targets_dir() / "sources.yaml")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0)), "none")
 
 
 @cache
@@ -245,8 +255,7 @@ def _device_files() -> tuple[Path, ...]:
 @cache
 def _sources(path: Path) -> Mapping[str, Source]:
     file = _File(path)
-    entries = file.fields(file.root)
-    return {name: file.source(name, node) for name, node in entries.items()}
+    return {name: file.source(name, node) for name, node in file.fields(file.root).items()}
 
 
 @cache
@@ -302,7 +311,7 @@ class _File:
             self.root: Node = YAML(typ="safe", pure=True).compose(text)
         except MarkedYAMLError as error:
             mark = error.problem_mark
-            where = self._where(mark.line, mark.column) if mark else Where(self.name)
+            where = self._where(mark) if mark else Where(self.name)
             raise TargetSyntaxError(where=where, reason=error.problem or error.context or "unreadable") from None
 
     def fields(
@@ -365,9 +374,7 @@ class _File:
         """Return the id of a source that the register holds."""
         name, known = self.text(node), load_sources()
         if name not in known:
-            close = get_close_matches(name, known, n=1, cutoff=0)
-            where = self._where(node.start_mark.line, node.start_mark.column)
-            raise UnknownSourceError(where=where, source=name, nearest=close[0] if close else "none")
+            raise UnknownSourceError(where=self._where(node.start_mark), source=name, nearest=_nearest(name, known))
         return name
 
     def source(self, name: str, node: Node) -> Source:
@@ -386,10 +393,9 @@ class _File:
         name, dtypes = self.text(fields["name"]), self.texts(fields["dtypes"])
         return InstructionShape(name, dtypes, m, n[0], n[1], n[2], k, self.cited(fields["source"]))
 
-    def _where(self, line: int, column: int) -> Where:
-        text = self.lines[line] if line < len(self.lines) else ""
-        return Where(self.name, line + 1, column + 1, text)
+    def _where(self, mark: StreamMark) -> Where:
+        text = self.lines[mark.line] if mark.line < len(self.lines) else ""
+        return Where(self.name, mark.line + 1, mark.column + 1, text)
 
     def _error(self, node: Node, field: str, problem: str, valid: str) -> TargetFieldError:
-        where = self._where(node.start_mark.line, node.start_mark.column)
-        return TargetFieldError(where=where, field=field, problem=problem, valid=valid)
+        return TargetFieldError(where=self._where(node.start_mark), field=field, problem=problem, valid=valid)

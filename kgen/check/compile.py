@@ -32,7 +32,15 @@ from kgen.errors.check import CompilerMissingError
 LIMIT_SECONDS = 300.0  # for the import of a kernel.py and for each of its variants: they take about a second
 
 # What turns a kernel.py into evidence; a change of any of them makes every cache entry stale.
-_READERS = ("compile_runner.py", "compile_worker.py", "sass.py", "launch.py", "result.py")
+_READERS = (
+    "compile_runner.py",
+    "compile_process.py",
+    "compile_worker.py",
+    "toolchain.py",
+    "sass.py",
+    "launch.py",
+    "result.py",
+)
 
 Progress = Callable[[CheckResult, int, int], None]
 

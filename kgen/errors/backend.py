@@ -4,9 +4,9 @@ from kgen.errors.base import UnsupportedError
 
 
 class OpNotPrintedError(UnsupportedError):
-    """A pointwise op on a type the emitted epilogue does not compute in."""
+    """A pointwise op on a type that emitted kernels do not compute in."""
 
-    message = "`{statement}` computes in {dtype}; epilogues compute in fp32"
+    message = "`{statement}` computes in {dtype}; input and epilogue ops compute in fp32"
     remedy = "cast the operand to fp32, bf16 or fp16 in the reference"
 
 

@@ -42,7 +42,7 @@ class ExtentsError(BadInputError):
     """`--gemm` does not give three extents."""
 
     message = "--gemm {text!r}: {reason}"
-    remedy = "give M,N,K as whole numbers from 0, e.g. --gemm 4096,4096,4096"
+    remedy = "give M,N,K as whole numbers from 0 to 10^12, e.g. --gemm 4096,4096,4096"
 
 
 class ChoiceError(BadInputError):
@@ -55,7 +55,7 @@ class ChoiceError(BadInputError):
 class TileError(BadInputError):
     """`--why` does not describe a tile."""
 
-    message = "--why {text!r}: {part!r} is neither a number nor axis=value"
+    message = "--why {text!r}: {reason}"
     remedy = (
         'give tile_m,tile_n,tile_k, then other axes by name, e.g. --why "128,256,64" or --why "128,256,64,stages=4"'
     )

@@ -41,7 +41,7 @@ class ImportedModuleError(BadInputError):
 class NonTensorArgumentError(UnsupportedError):
     """An argument of the reference is not a tensor."""
 
-    message = "argument {position} of the reference is a {kind}, and a kernel takes tensors"
+    message = "argument {position} of the reference is a {kind}, and a kernel takes dense tensors"
     remedy = "bind it before, e.g. with functools.partial, or make it a default in the reference"
 
 
@@ -92,6 +92,13 @@ class UnsupportedEinsumError(UnsupportedError):
 
     message = "einsum {equation!r}: {reason}"
     remedy = "covered: two operands, each label at most once per operand, summed labels in both of them"
+
+
+class ChainTooLongError(UnsupportedError):
+    """So many operations depend on one another in a row that lowering cannot follow them."""
+
+    message = "the result depends on a chain of operations that is too long to lower; the reference has {count}"
+    remedy = "shorten the chain, e.g. by folding its constants, or split the reference"
 
 
 class NoContractionError(UnsupportedError):

@@ -10,6 +10,13 @@ class UnknownDeviceError(BadInputError):
     remedy = "nearest known: {nearest}; known: {known}"
 
 
+class DeviceFileMissingError(BadInputError):
+    """A device is named by the path of a file that does not exist."""
+
+    message = "there is no device file {path}"
+    remedy = "name an existing <arch>/devices/<device>.yaml, or one of {known}"
+
+
 class TargetSyntaxError(BadInputError):
     """A target file is not YAML."""
 

@@ -4,8 +4,9 @@ A value is asked for at indices over the kernel's axes. Views only change the in
 and elements that a later slice drops are never computed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 from kgen.errors.frontend import (
     RandomOpError,
@@ -160,13 +161,13 @@ class Body:
 
     def varies(self, value: str) -> set[str]:
         """Return the axes along which a value varies."""
-        found: set[str] = set()
-        for statement in reversed(self.statements):
+        wanted, found = {value}, set[str]()
+        for statement in reversed(self.statements):  # a use stands after its definition, so one walk meets them all
             match statement:
-                case Load(result=result, access=access) if result == value:
-                    return set(access.axes)
-                case Map(result=result, operands=operands) if result == value:
-                    return found.union(*(self.varies(o) for o in operands if isinstance(o, str)))
+                case Load(result=result, access=access) if result in wanted:
+                    found.update(access.axes)
+                case Map(result=result, operands=operands) if result in wanted:
+                    wanted.update(o for o in operands if isinstance(o, str))
         return found
 
     def with_addend(self, product: Product, node: Node, result: str, indices: Indices) -> str:
@@ -194,12 +195,16 @@ class Body:
         key = str(statement)  # unlike equality, text tells 0.0 from -0.0
         if key in self.results:
             return self.results[key]
-        taken = set(self.results.values())
-        name = next(n for n in (wanted, *(f"{wanted}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+        name = free_name(wanted, self.dtypes)
         self.results[key] = name
         self.dtypes[name] = statement.dtype
         self.statements.append(_named(statement, name))
         return name
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """Return the wanted name or, where that is taken, the first free one of `wanted_1`, `wanted_2`, ..."""
+    return next(n for n in chain((wanted,), (f"{wanted}_{i}" for i in count(1))) if n not in taken)
 
 
 def _named(statement: Load | Contract | Map, name: str) -> Statement:

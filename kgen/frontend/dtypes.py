@@ -6,20 +6,7 @@ from kgen.errors.frontend import UnsupportedDTypeError
 from kgen.ir.dtype import DType
 from kgen.ir.tensor import TensorType
 
-TORCH_DTYPES = {
-    DType.BOOL: torch.bool,
-    DType.INT8: torch.int8,
-    DType.UINT8: torch.uint8,
-    DType.INT16: torch.int16,
-    DType.INT32: torch.int32,
-    DType.INT64: torch.int64,
-    DType.FP8_E4M3: torch.float8_e4m3fn,
-    DType.FP8_E5M2: torch.float8_e5m2,
-    DType.FP16: torch.float16,
-    DType.BF16: torch.bfloat16,
-    DType.FP32: torch.float32,
-    DType.FP64: torch.float64,
-}
+TORCH_DTYPES: dict[DType, torch.dtype] = {d: getattr(torch, d.torch_name.removeprefix("torch.")) for d in DType}
 _DTYPES = {torch_dtype: dtype for dtype, torch_dtype in TORCH_DTYPES.items()}
 
 

@@ -4,13 +4,14 @@ import operator
 import re
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind as TorchInputKind
 from torch.export.graph_signature import InputSpec as TorchInput
 from torch.export.graph_signature import OutputKind, TensorArgument
 
 from kgen.errors.base import Where
-from kgen.errors.frontend import DataDependentError, NonTensorResultError
+from kgen.errors.frontend import DataDependentError, NonTensorResultError, UnsupportedOpError
 from kgen.frontend.dtypes import dtype_of, type_of
 from kgen.frontend.places import place_of_trace
 from kgen.ir.graph import Argument, GraphInput, InputKind, Mutation, Node, OpGraph, ValueRef
@@ -23,6 +24,9 @@ _KINDS = {
     TorchInputKind.CONSTANT_TENSOR: InputKind.CONSTANT,
 }
 _ASSERTED = "aten._assert_tensor_metadata.default"
+_FLAT = (
+    "operations outside of regions: autocast, torch.cond and loops of torch keep their bodies in graphs of their own"
+)
 _COPIES = ("aten._to_copy.default", "aten.to.dtype")
 
 
@@ -56,6 +60,8 @@ class _Builder:
 
     def fresh(self, wanted: str) -> str:
         base = re.sub(r"\W", "_", wanted)
+        if base[:1].isdigit():  # the path of a parameter of an nn.Sequential: "0.weight"
+            base = f"module_{base}"
         name, count = base, 0
         while name in self.names:
             count += 1
@@ -98,6 +104,9 @@ class _Builder:
         if op == _ASSERTED:
             self.asserted(node, where)
             return
+        if isinstance(node.target, HigherOrderOperator):
+            place = where or self.place_inside(node)
+            raise UnsupportedOpError(where=place, op=op, place="in a reference", covered=_FLAT)
         value = node.meta["val"]
         results = value if isinstance(value, list | tuple) else [value]
         if not all(isinstance(r, torch.Tensor) for r in results):
@@ -107,6 +116,13 @@ class _Builder:
         args = tuple(self.argument(a) for a in node.args)
         kwargs = tuple((k, self.argument(v)) for k, v in node.kwargs.items())
         self.nodes.append(Node(name, op, args, kwargs, tuple(type_of(r, op) for r in results), where))
+
+    def place_inside(self, node: torch.fx.Node) -> Where | None:
+        """Return the line of the first operation in the graphs that a higher-order operation holds."""
+        bodies = [getattr(node.graph.owning_module, str(n.target)) for n in node.all_input_nodes if n.op == "get_attr"]
+        graphs = [body.graph for body in bodies if isinstance(body, torch.fx.GraphModule)]
+        traces = (inner.meta.get("stack_trace") for graph in graphs for inner in graph.nodes)
+        return next(filter(None, (place_of_trace(trace, self.reference) for trace in traces)), None)
 
     def asserted(self, node: torch.fx.Node, where: Where | None) -> None:
         """Keep a cast to a value's own type: decomposition leaves only its assertion, and it says where to round."""

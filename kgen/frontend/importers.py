@@ -76,8 +76,8 @@ def _called(names: dict[str, object], function: str) -> Sequence[object]:
 def _spec(name: str, reference: Reference, arguments: tuple[str, ...], tensors: tuple[object, ...]) -> Spec:
     inputs = []
     for position, tensor in enumerate(tensors):
-        if not isinstance(tensor, torch.Tensor):
-            kind = type(tensor).__name__
+        if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+            kind = f"{tensor.layout} tensor" if isinstance(tensor, torch.Tensor) else type(tensor).__name__
             raise NonTensorArgumentError(where=Where(reference.file), position=position, kind=kind)
         argument = arguments[position] if position < len(arguments) else f"arg{position}"
         type_ = type_of(tensor, f"argument {argument}")

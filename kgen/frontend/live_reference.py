@@ -41,6 +41,8 @@ def live_module(reference: Reference) -> torch.nn.Module:
         with quiet():
             target = live_object(reference)
             if isinstance(target, type):
+                if not issubclass(target, torch.nn.Module):
+                    raise TypeError(f"the class {target.__name__} is no nn.Module")
                 target = target(*reference.init_args, **dict(reference.init_kwargs))
     except KgenError:
         raise

@@ -6,9 +6,9 @@ the body written again, until it stands.
 
 from dataclasses import replace
 
-from kgen.errors.frontend import MutationError, NoContractionError, SeveralResultsError
+from kgen.errors.frontend import ChainTooLongError, MutationError, NoContractionError, SeveralResultsError
 from kgen.frontend.axis_names import axis_names
-from kgen.frontend.body import Axes, Body
+from kgen.frontend.body import Axes, Body, free_name
 from kgen.frontend.indices import AxisSplit
 from kgen.frontend.rename import renamed
 from kgen.ir.access import Access
@@ -16,7 +16,6 @@ from kgen.ir.graph import OpGraph
 from kgen.ir.problem import Axis, Const, Load, Problem, ProblemTensor, Store, TensorRole
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
-from kgen.ir.verify_problem import verify_problem
 from kgen.spec.model import Spec, ordered_strides
 
 
@@ -28,7 +27,6 @@ def lower(graph: OpGraph, spec: Spec) -> Program:
     _check_results(graph)
     problem = _problem(graph)
     problem = renamed(problem, axis_names(problem, spec))
-    verify_problem(problem)
     results = tuple(t.name for t in problem.outputs)
     return Program(graph.name, graph.inputs, results, (problem,), (), graph.returns_tuple)
 
@@ -51,6 +49,9 @@ def _problem(graph: OpGraph) -> Problem:
             return _written(graph, Body(graph, axes), axes)
         except AxisSplit as split:
             _split(splits, axes, split)
+        except RecursionError:  # a value asks for its operands, and so a chain of operations nests calls
+            where = graph.nodes[-1].where if graph.nodes else None
+            raise ChainTooLongError(where=where, count=len(graph.nodes)) from None
 
 
 def _split(splits: dict[str, tuple[int, ...]], axes: Axes, split: AxisSplit) -> None:
@@ -74,17 +75,13 @@ def _written(graph: OpGraph, body: Body, axes: Axes) -> Problem:
         ops = ", ".join(dict.fromkeys(n.op for n in graph.nodes)) or "none"
         where = graph.nodes[-1].where if graph.nodes else None
         raise NoContractionError(where=where, ops=ops)
-    name = _free("out", {i.name for i in graph.inputs})
+    name = free_name("out", {i.name for i in graph.inputs})
     read = {s.access.tensor for s in body.statements if isinstance(s, Load)}
     tensors = [ProblemTensor(i.name, i.type, TensorRole.INPUT) for i in graph.inputs if i.name in read]
     tensors.append(ProblemTensor(name, dense(type_), TensorRole.OUTPUT))
     kernel_axes = tuple(Axis(axis, extent) for axis, extent in axes.extents.items())
     store = Store(value, Access(name, indices))
     return Problem(graph.name, kernel_axes, tuple(tensors), (*body.statements, store))
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    return next(n for n in (wanted, *(f"{wanted}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
 
 
 def dense(type_: TensorType) -> TensorType:

@@ -1,5 +1,6 @@
 """Where in the user's text a traced operation, or an exception, comes from."""
 
+import inspect
 import linecache
 import re
 import traceback
@@ -17,7 +18,7 @@ from kgen.spec.model import Reference
 
 _ANCHOR: Callable[[Any], object] | None = getattr(fx_proxy, "_register_stack_trace_anchor", None)
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in ')
-_FOREIGN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
+_FOREIGN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent), inspect.__file__)
 
 
 def register_lines(code: CodeType) -> None:
@@ -67,7 +68,7 @@ def place_of_exception(error: BaseException, reference: Reference) -> Where | No
 
 def _innermost(frames: list[tuple[str, int]], reference: Reference) -> Where | None:
     for file, line in reversed(frames):
-        if file.startswith("<") or file.startswith(_FOREIGN):
+        if file.startswith(("<", *_FOREIGN)):
             continue
         if file in (reference.file, str(reference.path)) and reference.source:
             return reference.where(line)

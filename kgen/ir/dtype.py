@@ -30,6 +30,11 @@ class DType(StrEnum):
         return self.bits // 8
 
     @property
+    def torch_name(self) -> str:
+        """The name that torch has for the type, as in `torch.bfloat16`."""
+        return f"torch.{_TORCH_NAMES.get(self, self)}"
+
+    @property
     def is_float(self) -> bool:
         """Whether the type is a floating-point type."""
         return self in _FLOATS
@@ -57,5 +62,13 @@ _BITS = {
     DType.BF16: 16,
     DType.FP32: 32,
     DType.FP64: 64,
+}
+_TORCH_NAMES = {  # where torch's own differs
+    DType.FP8_E4M3: "float8_e4m3fn",
+    DType.FP8_E5M2: "float8_e5m2",
+    DType.FP16: "float16",
+    DType.BF16: "bfloat16",
+    DType.FP32: "float32",
+    DType.FP64: "float64",
 }
 _FLOATS = frozenset({DType.FP8_E4M3, DType.FP8_E5M2, DType.FP16, DType.BF16, DType.FP32, DType.FP64})

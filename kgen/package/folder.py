@@ -37,7 +37,7 @@ class Differences:
 
 def compare_package(files: Mapping[str, str], folder: Path) -> Differences:
     """Compare a folder with the files it should hold, byte for byte, leaving out what was measured."""
-    there = package_files(folder)
+    there = file_names(folder)
     return Differences(
         missing=tuple(sorted(files.keys() - there)),
         extra=tuple(sorted(there - files.keys())),
@@ -45,7 +45,7 @@ def compare_package(files: Mapping[str, str], folder: Path) -> Differences:
     )
 
 
-def package_files(folder: Path) -> frozenset[str]:
+def file_names(folder: Path) -> frozenset[str]:
     """Return the names of all files in a folder except measurements and what running Python leaves behind."""
     names = set()
     for path in folder.rglob("*"):
@@ -74,7 +74,7 @@ def require_replaceable(folder: Path) -> None:
         return
     if folder.exists():
         names = _names_in_plan(folder)
-        foreign = sorted(package_files(folder) - names)
+        foreign = sorted(file_names(folder) - names)
         if foreign:
             raise ForeignFilesError(folder=folder, names=", ".join(foreign))
 

@@ -3,25 +3,10 @@
 import keyword
 
 from kgen.errors.package import ExtentNameError
-from kgen.ir.dtype import DType
 from kgen.package.parts import PackageParts
 from kgen.package.views import InputTensorView, InputView
 from kgen.spec.model import Dimension, InputSpec, Spec
 
-TORCH_NAMES = {
-    DType.BOOL: "torch.bool",
-    DType.INT8: "torch.int8",
-    DType.UINT8: "torch.uint8",
-    DType.INT16: "torch.int16",
-    DType.INT32: "torch.int32",
-    DType.INT64: "torch.int64",
-    DType.FP8_E4M3: "torch.float8_e4m3fn",
-    DType.FP8_E5M2: "torch.float8_e5m2",
-    DType.FP16: "torch.float16",
-    DType.BF16: "torch.bfloat16",
-    DType.FP32: "torch.float32",
-    DType.FP64: "torch.float64",
-}
 _TAKEN = ("seed", "offset", "device", "torch")  # parameters of `_make_inputs`, and what its body names
 
 
@@ -35,8 +20,7 @@ def input_view(parts: PackageParts) -> InputView:
         title=spec.name,
         parameters=", ".join(name for name, _ in spec.extents),
         tensors=tuple(
-            InputTensorView(i.name, TORCH_NAMES[i.dtype], tuple_text(i.shape), stride_text(i, spec))
-            for i in parts.inputs
+            InputTensorView(i.name, i.dtype.torch_name, tuple_text(i.shape), stride_text(i, spec)) for i in parts.inputs
         ),
     )
 

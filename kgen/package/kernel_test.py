@@ -1,11 +1,10 @@
 """The view of `test_kernel.py`: limits from the spec, peaks from the device, least work from the problem."""
 
-from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Map
 from kgen.package.parts import PackageParts, work_of
 from kgen.package.views import KernelTestView, WorkView
-from kgen.target import Quantity
+from kgen.target import PEAK_OF, Quantity
 
 ELEMENT_FACTOR = 10  # an element may be off by this many times the limit on the whole
 _STEPS = frozenset({PointwiseOp.SIGN, PointwiseOp.FLOOR, PointwiseOp.CEIL, PointwiseOp.TRUNC, PointwiseOp.ROUND})
@@ -17,7 +16,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     spec, device = parts.spec, parts.plan.device
     element_err, element_err_reason = element_limit(parts)
     any_base = spec.accepts.base_alignment_bytes == 1
-    peak = f"dense_peak.{_peak_name(parts)}"
+    peak = f"dense_peak.{PEAK_OF.get(parts.product_dtype, parts.product_dtype)}"
     peak_flops, peak_flops_source = _peak(device.decisive(peak), f"{parts.product_dtype} products, dense")
     peak_bytes, peak_bytes_source = _peak(device.decisive("quantities.memory_bandwidth"), "device memory")
     return KernelTestView(
@@ -54,11 +53,6 @@ def element_limit(parts: PackageParts) -> tuple[str, str]:
 
 def _truncates(statement: Map) -> bool:
     return statement.op is PointwiseOp.CAST and not statement.dtype.is_float
-
-
-def _peak_name(parts: PackageParts) -> str:
-    dtype = DType(parts.product_dtype)
-    return "fp8" if dtype in (DType.FP8_E4M3, DType.FP8_E5M2) else str(dtype)
 
 
 def _peak(quantity: Quantity | None, what: str) -> tuple[str, str]:

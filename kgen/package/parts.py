@@ -15,7 +15,7 @@ from kgen.spec.model import InputSpec, Spec
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the machine code of one variant must show; None where it is not stated."""
+    """What the machine code of one variant must show; `kgen.check` compares it."""
 
     variant: str
     mma: str  # SASS class, or "none"
@@ -24,7 +24,6 @@ class Evidence:
     multicast: bool
     threads: int
     spills: int
-    smem_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

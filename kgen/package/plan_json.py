@@ -28,7 +28,7 @@ def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
             "kernel_digest": text_digest(parts.kernel),
             "templates": dict(templates),
             "files": sorted(files),
-            "evidence": [{k: v for k, v in asdict(e).items() if v is not None} for e in parts.evidence],
+            "evidence": [asdict(e) for e in parts.evidence],
             "fixed": [{"axis": f.axis, "value": f.value, "because": f.because} for f in spec.fixed],
             "variants": [_variant(v) for v in parts.plan.variants],
         }
@@ -68,9 +68,8 @@ def _variant(variant: Variant) -> dict[str, object]:
         "points": candidates.total_points,
         "legal": candidates.legal_count,
         "rejections": [
-            {"rule": r.rule, "place": f"{r.file}:{r.line}", "removed": r.removed, "because": r.because}
+            {"rule": r.rule, "place": r.place, "removed": r.removed, "because": r.because}
             for r in candidates.rejections
-            if r.removed
         ],
     }
 

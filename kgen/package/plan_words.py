@@ -17,8 +17,7 @@ def rejection_rows(plan: Plan) -> tuple[RejectionRow, ...]:
     removed: dict[tuple[str, str, str], dict[str, int]] = {}
     for variant in plan.variants:
         for r in variant.candidates.rejections:
-            if r.removed:
-                removed.setdefault((r.rule, r.because, f"{r.file}:{r.line}"), {})[variant.name] = r.removed
+            removed.setdefault((r.rule, r.because, r.place), {})[variant.name] = r.removed
     return tuple(
         RejectionRow(rule, _by_variant(counts, len(plan.variants)), because, place)
         for (rule, because, place), counts in removed.items()
@@ -40,8 +39,7 @@ def number_text(quantity: Quantity) -> str:
 def quantities_used(device: Device, dtype: str) -> tuple[tuple[str, Quantity], ...]:
     """Return the device's numbers that a plan for products of `dtype` rests on."""
     peak = device.dense_peak(dtype)
-    used = [(name, q) for name, q in device.quantities if not name.startswith("dense_peak.") or q is peak]
-    return tuple(used)
+    return tuple((name, q) for name, q in device.quantities if not name.startswith("dense_peak.") or q is peak)
 
 
 def source_rows(plan: Plan) -> tuple[SourceRow, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kgen.errors.package import FolderError
+from kgen.errors.package import FolderError, OccupiedFolderError
 from kgen.package.exchange import incoming, locked, put_in_place, recover, sync
 from kgen.package.folder import (
     KERNEL_FILE,
@@ -61,6 +61,8 @@ def write_package(files: Mapping[str, str], folder: Path) -> Written:
     """
     require_file_names(files)
     place = folder.resolve()
+    if not place.name:
+        raise OccupiedFolderError(folder=place, reason="it is the root of the file system")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with locked(place):

@@ -5,14 +5,16 @@ The public results of `kgen solve` and the input of the plan.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from kgen.families.gemm.rules import bind_gemm
+from kgen.families.gemm.rules import bind_gemm, gemm_rules
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.rank import Ranking, rank_gemm
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
 from kgen.rules.model import Value
-from kgen.rules.solve import LegalSet, RuleRejection, solve
+from kgen.rules.solve import LegalSet, RuleRejection, check_point, solve
+from kgen.spec.model import FixedAxis
 from kgen.target import Device
 
 TOP = 16  # candidates listed unless a caller asks for more
@@ -162,6 +164,17 @@ def legal_set(facts: GemmFacts, device: Device, *, fixed: Mapping[str, Value] | 
     if not legal.count:
         raise no_legal_candidate(legal, fixed or {})
     return legal
+
+
+def fixed_axes(fixed: tuple[FixedAxis, ...], device: Device) -> dict[str, Value]:
+    """Return the axis values that a spec decides; raise at its place in the spec for one that no candidate has."""
+    rules = gemm_rules(device.arch)
+    values: dict[str, Value] = {}
+    for axis in fixed:
+        value: Any = axis.value  # a list of numbers, too: `check_point` refuses it, for it is in no domain
+        check_point(rules, {axis.axis: value}, axis.where)
+        values[axis.axis] = value
+    return values
 
 
 def candidate_at(legal: LegalSet, row: int) -> Candidate:

@@ -5,7 +5,7 @@ of a package write D in one way, since they share the text of the epilogue.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
@@ -25,12 +25,12 @@ class _Request:
     fixed: Mapping[str, Value]
 
     def with_store(self, path: Value) -> "_Request":
-        return _Request(self.device, self.base_align, {**self.fixed, "store_path": path})
+        return replace(self, fixed={**self.fixed, "store_path": path})
 
     def without_cluster(self) -> "_Request":
         """Return the request for a variant that cannot multicast: an axis fixed for the others does not bind it."""
         fixed = {axis: value for axis, value in self.fixed.items() if axis not in ("cluster_m", "cluster_n")}
-        return _Request(self.device, self.base_align, fixed)
+        return replace(self, fixed=fixed)
 
 
 def plan_gemm(
@@ -65,7 +65,7 @@ def _fallback(case: str, form: GemmForm, request: _Request) -> Variant:
     try:
         return _variant(case, form, request.base_align, request.without_cluster())
     except NoLegalCandidateError:
-        store_only = _Request(request.device, request.base_align, {"store_path": request.fixed["store_path"]})
+        store_only = replace(request, fixed={"store_path": request.fixed["store_path"]})
         return _variant(case, form, request.base_align, store_only)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgen.families.gemm.cost import Raster, TileTime, choose_raster, tile_grid, tile_time
+from kgen.families.gemm.cost import Launch, Raster, TileTime, choose_raster, tile_grid, tile_time
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
 from kgen.target import Device
@@ -31,7 +31,7 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     waves = grid_waves(grid.clusters, slots * grid.ctas_per_unit)
     raster = choose_raster(columns, facts, device, waves.slots)
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
-    tile = tile_time(columns, facts, device, raster, waves.waves, active)
+    tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active))
     total = tile.launch + tile.fill + waves.waves * (tile.mainloop + tile.epilogue)
     area = grid.clusters * grid.cluster_size * columns["tile_m"] * columns["tile_n"]
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)

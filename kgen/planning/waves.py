@@ -10,9 +10,8 @@ Numbers = Any  # an int, or an integer array: one entry per candidate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridWaves:
-    """`clusters` of tiles over `slots` clusters at once; `efficiency` is the filled share of all waves."""
+    """`waves` of `slots` clusters at once; `efficiency` is the filled share of all waves."""
 
-    clusters: Numbers
     slots: Numbers
     waves: Numbers
     efficiency: Numbers
@@ -38,4 +37,4 @@ def grid_waves(clusters: Numbers, slots: Numbers) -> GridWaves:
     """Return the waves of a grid of which `slots` clusters run at once."""
     waves = ceil_div(clusters, slots)
     efficiency = clusters / np.maximum(waves * slots, 1)
-    return GridWaves(clusters, slots, waves, efficiency)
+    return GridWaves(slots, waves, efficiency)

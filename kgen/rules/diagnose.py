@@ -20,7 +20,7 @@ def no_legal_candidate(empty: LegalSet, fixed: Mapping[str, Value]) -> NoLegalCa
     lines, rows = [], []
     for rejection in empty.rejections:
         mark = "  <- removes all by itself" if rejection.rule in alone else ""
-        lines.append(f"  {rejection.removed:>12,} by {rejection.rule} ({rejection.file}:{rejection.line}){mark}")
+        lines.append(f"  {rejection.removed:>12,} by {rejection.rule} ({rejection.place}){mark}")
         lines.append(f"  {'':>12}    {rejection.text}: {rejection.because}")
         rows.append({**rejection.to_json(), "removes_all_alone": rejection.rule in alone})
     changes = [*_axis_changes(bound, fixed), *_fact_changes(bound, fixed)]

@@ -118,9 +118,11 @@ def _arithmetic(op: str, left: int | float | Fraction, right: int | float | Frac
             return left * right
         case "%":
             return left % right
-        case _:
+        case "/":
             exact = not isinstance(left, float) and not isinstance(right, float)
             return Fraction(left) / Fraction(right) if exact else float(left) / float(right)
+        case _:
+            raise AssertionError(f"no operator of the language: {op}")
 
 
 def _call(function: str, arguments: list[int | float | Fraction]) -> int | float | Fraction:
@@ -133,5 +135,7 @@ def _call(function: str, arguments: list[int | float | Fraction]) -> int | float
             return math.floor(arguments[0])
         case "gcd":
             return math.gcd(*(int(a) for a in arguments))
-        case _:
+        case "ceil_div":
             return -(-arguments[0] // arguments[1])
+        case _:
+            raise AssertionError(f"no numeric function of the language: {function}")

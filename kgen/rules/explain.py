@@ -80,9 +80,13 @@ class Explanation:
     """Every rule at one point, in file order."""
 
     point: Point
-    legal: bool
     derived: tuple[tuple[str, str], ...]
     checks: tuple[RuleCheck, ...]
+
+    @property
+    def legal(self) -> bool:
+        """Whether the point breaks no rule."""
+        return not self.broken
 
     @property
     def broken(self) -> tuple[RuleCheck, ...]:
@@ -124,7 +128,7 @@ def explain(bound: BoundRules, point: Mapping[str, Value]) -> Explanation:
         for rule in bound.rules.rules
     )
     derived = tuple((let.name, _shown(at.values[let.name])) for let in bound.rules.lets)
-    return Explanation(tuple((a.name, point[a.name]) for a in bound.rules.axes), not broken, derived, checks)
+    return Explanation(tuple((a.name, point[a.name]) for a in bound.rules.axes), derived, checks)
 
 
 def _verdict(rule: CompiledRule, at: Evaluator) -> Verdict:

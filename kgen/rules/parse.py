@@ -123,7 +123,8 @@ class _Build(Transformer[Token, Any]):
         return ChoiceDomain(values)
 
     def when(self, meta: Meta, parts: list[Any]) -> Expr:
-        return parts[0]  # type: ignore[no-any-return]
+        condition: Expr = parts[0]
+        return condition
 
     def because(self, meta: Meta, parts: list[Any]) -> str:
         return str(parts[0])[1:-1]

@@ -6,6 +6,7 @@ problem as arguments. So a set is compiled once per process and solves any numbe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from kgen.errors.base import Where
 from kgen.errors.rules import MissingLetError, NameDefinedTwiceError, RuleKindError
@@ -147,6 +148,8 @@ class _Compilation:
                         self._let(statement, scope)
                     case Rule():
                         self._rule(statement, scope)
+                    case _:
+                        assert_never(statement)
             for name, cases in self.open_lets.items():
                 where = scope.where(cases[-1].span)
                 raise RuleKindError(

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from kgen.errors.base import Where
 from kgen.errors.rules import BadFactError, MissingFactError, OutsideDomainError, UnknownAxisError
 from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first, nearest_name
@@ -43,11 +44,16 @@ class RuleRejection:
     removed_point: Point
     kept_point: Point | None
 
+    @property
+    def place(self) -> str:
+        """`file:line` of the rule."""
+        return f"{self.file}:{self.line}"
+
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""
         return {
             "rule": self.rule,
-            "place": f"{self.file}:{self.line}",
+            "place": self.place,
             "text": self.text,
             "because": self.because,
             "removed": self.removed,
@@ -97,18 +103,19 @@ def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
     return BoundRules(rules, {f.name: facts[f.name] for f in rules.vocabulary.facts}, stored)
 
 
-def check_point(rules: RuleSet, point: Mapping[str, Value]) -> None:
-    """Raise unless every named axis exists and holds its value."""
+def check_point(rules: RuleSet, point: Mapping[str, Value], where: Where | None = None) -> None:
+    """Raise unless every named axis exists and holds its value; `where` is the place that the point was read from."""
     for name, value in point.items():
         axis = rules.axis(name)
         if axis is None:
             known = [a.name for a in rules.axes]
-            raise UnknownAxisError(name=name, nearest=nearest_name(name, known), known=", ".join(known))
+            raise UnknownAxisError(where=where, name=name, nearest=nearest_name(name, known), known=", ".join(known))
         values = axis.domain.values
-        if value not in values:
+        if value not in values or isinstance(value, bool):
             alike = isinstance(value, type(values[0]))
             nearest = nearest_first(value, values)[0] if alike else values[0]
-            raise OutsideDomainError(axis=name, value=value, domain=print_domain(axis.domain), nearest=nearest)
+            domain = print_domain(axis.domain)
+            raise OutsideDomainError(where=where, axis=name, value=value, domain=domain, nearest=nearest)
 
 
 def solve(bound: BoundRules, fixed: Mapping[str, Value] | None = None, *, without: str = "") -> LegalSet:

@@ -51,10 +51,15 @@ _TORCH_NAMES = {
     "int": "int32",
 }
 
-_Name = Annotated[str, _matching(NAME, "a name of lower-case letters, digits and underscores, starting with a letter")]
+_Name = Annotated[
+    str,
+    _matching(
+        NAME, "a name of lower-case letters, digits and underscores, starting with a letter, of at most 80 characters"
+    ),
+]
 _Identifier = Annotated[str, _matching(IDENTIFIER, "a Python identifier")]
 _CaseId = Annotated[str, _matching(CASE_ID, "a case id of letters, digits, underscores and hyphens")]
-_Natural = Annotated[int, Field(ge=0)]
+_Natural = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _Dimension = Annotated[
     Annotated[_Natural, Tag("<int>")] | Annotated[_Identifier, Tag("<name>")],
     Discriminator(lambda value: "<name>" if isinstance(value, str) else "<int>"),
@@ -171,6 +176,6 @@ class SpecDocument(_Block):
     accepts: AcceptsBlock = Field(
         default=AcceptsBlock(), description="what the kernel accepts beyond its inputs' types"
     )
-    incumbent: str | None = Field(
+    incumbent: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="an existing kernel to compare with: file.py::name or module:name"
     )

@@ -21,7 +21,7 @@ def load_spec(path: str | Path) -> Spec:
     path = Path(path)
     loader = _LOADERS.get(path.suffix)
     if loader is None:
-        raise SpecFormatError(where=Where(path.name), suffix=path.suffix, formats=" or ".join(_LOADERS))
+        raise SpecFormatError(where=Where(path.name or str(path)), suffix=path.suffix, formats=" or ".join(_LOADERS))
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -119,10 +119,15 @@ class Spec:
     fixed: tuple[FixedAxis, ...] = ()
     accepts: Accepts = Accepts()
     incumbent: Reference | None = None
+    target_places: tuple[Where, ...] = field(default=(), compare=False)  # of `targets`, for messages
 
     def case(self, case_id: str) -> Case:
         """Return the case of that id."""
         return next(c for c in self.cases if c.id == case_id)
+
+    def target_place(self, target: str) -> Where | None:
+        """Return where the spec names a target; a spec that was made in Python has no places."""
+        return dict(zip(self.targets, self.target_places, strict=False)).get(target)
 
     def input_types(self, case: Case) -> tuple[TensorType, ...]:
         """Return the type of every input in a case."""

@@ -110,6 +110,8 @@ def _expected(detail: ErrorDetails) -> str:
             return f"at most {detail['ctx']['max_length']} entries"
         case "greater_than_equal":
             return f"a number of at least {detail['ctx']['ge']:g}"
+        case "less_than_equal":
+            return f"a number of at most {detail['ctx']['le']}"
         case "dict_type" | "model_type":
             return "a mapping of keys to values"
         case "list_type":

@@ -88,3 +88,25 @@ def test_unsupported_is_a_not_implemented_error() -> None:
 def test_the_public_names_are_there() -> None:
     assert all(hasattr(kgen, name) for name in kgen.__all__)
     assert issubclass(UnsupportedError, kgen.KgenError)
+
+
+def test_parameters_whose_path_starts_with_a_digit_have_names() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(64, 32, dtype=torch.bfloat16), torch.nn.ReLU())
+    package = kgen.emit(module, example_inputs=(torch.empty(64, 64, dtype=torch.bfloat16),), target="h200")
+    assert "module_0_weight" in package.files["kernel.py"]
+
+
+def test_without_gradients_the_graph_is_the_same() -> None:
+    a, b = torch.empty(64, 64, dtype=torch.bfloat16), torch.empty(64, 64, dtype=torch.bfloat16)
+    plain = kgen.emit(product, example_inputs=(a, b), target="h200")
+    without = kgen.emit(torch.no_grad()(product), example_inputs=(a, b), target="h200")
+    assert without.files["kernel.py"] == plain.files["kernel.py"]
+
+
+def test_what_is_no_spec_is_refused() -> None:
+    a = torch.empty(64, 64, dtype=torch.bfloat16)
+    for source in (None, 5):
+        with pytest.raises(ArgumentsConflictError, match="neither a spec nor a path nor a callable"):
+            kgen.emit(source, target="h200")  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match="sparse_coo tensor, and a kernel takes dense tensors"):
+        kgen.emit(product, example_inputs=(a.to_sparse(), a), target="h200")

@@ -158,3 +158,24 @@ def test_refusals(arguments: tuple[str, ...], message: str, folder: Path, capfd:
 def test_all_without_specs_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert answer(capfd, "emit", "--all")["error"] == "NoSpecsError"
+
+
+def test_the_root_folder_and_a_folder_for_a_spec_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(SPEC)
+    assert cli.run(["emit", "small.yaml", "--target", "h200", "-o", "/"]) == 2
+    assert "it is the root of the file system" in capfd.readouterr().err
+    assert cli.run(["emit", "."]) == 2
+    assert capfd.readouterr().err.startswith("error: .: ")
+
+
+def test_inputs_that_do_not_fit_the_model_are_refused_at_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = MODULE.replace("[torch.randn(128, 64, dtype=torch.bfloat16)]", "[]")
+    (tmp_path / "module.py").write_text(text)
+    assert cli.run(["emit", "module.py", "--target", "h200"]) == 2
+    assert capfd.readouterr().err.startswith("error: module.py: the reference raised TypeError: missing")

@@ -140,3 +140,53 @@ def test_a_spec_is_solved_like_its_extents(tmp_path: Path, capfd: pytest.Capture
     assert of_spec["ranked"] == of_extents["ranked"] and of_spec["facts"] == of_extents["facts"]
     assert cli.run(("solve", str(file), "--target", "h200", "--case", "big")) == 2
     assert "small has no case 'big'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--gemm", "9" * 23 + ",2,3"), "is no extent"),
+        (("--gemm", "1,2,3", "--batch", "9" * 23), "--batch"),
+        (("--gemm", "1000000000,1000000001,1"), "more than 10^18 elements"),
+        (("--gemm", "512,512,512", "--why", "128,256,64,4"), "'4' is a number after tile_k"),
+        (("--gemm", "512,512,512", "--why", "128,256,64,tile_m=64"), "gives tile_m a second value"),
+        (("--gemm", "512,512,512", "--why", "\uff11\uff12\uff18,256,64"), "neither a number nor axis=value"),
+    ],
+)
+def test_numbers_that_are_none(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    answer = kgen_json(tmp_path, "solve", *options, "--target", "h20")
+    assert answer["exit_code"] == 2 and message in answer["message"]
+
+
+def test_the_largest_extents_have_an_answer(tmp_path: Path) -> None:
+    for m, n, k, batch in ((10**9,) * 3 + (1,), (10**6,) * 4, (10**12, 1, 1, 1), (1, 1, 10**12, 10**6)):
+        options = ("--gemm", f"{m},{n},{k}", "--target", "h20", "--batch", str(batch), "--why", "128,256,64")
+        (result,) = kgen_json(tmp_path, "solve", *options)["results"]
+        times = [r["time_us"] for r in result["ranked"]]
+        assert times == sorted(times) and times[0] > 2 * m * n * k * batch / 148e6 and times[0] < 1e40
+
+
+@pytest.mark.parametrize("value", ["[128, 256]", "true", "127", "abc"])
+@pytest.mark.parametrize("command", ["solve", "emit"])
+def test_a_fixed_axis_that_no_candidate_has_is_refused_at_its_place(tmp_path: Path, command: str, value: str) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(f"{SPEC}fixed:\n  tile_n: {{value: {value}, because: of a caller}}\n")
+    answer = kgen_json(tmp_path, command, file.name, "--target", "h200")
+    assert (answer["exit_code"], answer["error"]) == (2, "OutsideDomainError")
+    assert answer["where"] == {"file": "small.yaml", "line": 10, "column": 19}
+
+
+def test_true_is_no_one(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(f"{SPEC}fixed:\n  wg_n: {{value: true, because: of a caller}}\n")
+    assert kgen_json(tmp_path, "solve", file.name, "--target", "h200")["error"] == "OutsideDomainError"
+
+
+@pytest.mark.parametrize("command", ["solve", "emit"])
+def test_an_unknown_target_is_refused_at_its_place(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(f"{SPEC}targets: [h200, h2000]\n")
+    answer = kgen_json(tmp_path, command, file.name)
+    found = answer if command == "solve" else answer["results"][1]
+    assert found["error"] == "UnknownDeviceError"
+    assert found["where"] == {"file": "small.yaml", "line": 9, "column": 17}

@@ -128,3 +128,26 @@ def test_doctor(tmp_path: Path) -> None:
 def test_check_refuses_what_is_no_package(tmp_path: Path) -> None:
     answer = kgen_json(tmp_path, "check", str(tmp_path), "--compile-only")
     assert answer["exit_code"] == 2 and answer["error"] == "NotAPackageError"
+
+
+@pytest.mark.parametrize("command", ["--help", "emit --help", "targets"])
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path, command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = f"from kgen.cli import main; import sys; sys.argv[1:] = {command.split()}; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("flag", ["", "--json"])
+def test_stdout_that_is_closed_or_full(tmp_path: Path, flag: str) -> None:
+    code = f"from kgen.cli import main; import sys; sys.argv[1:] = {['targets', *flag.split()]}; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for place, status, message in ((">&-", 0, ""), (">/dev/full", 2, "error: cannot write the answer: No space left")):
+        shell = ["sh", "-c", f'exec "$0" -c "$1" {place}', sys.executable, code]
+        done = subprocess.run(shell, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+        assert done.returncode == status and done.stderr.startswith(message) and "Traceback" not in done.stderr

@@ -4,9 +4,10 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `package` (files of a package, and their writer) stands between the back-ends and the pipeline; it sees `frontend`
   for the reference's text, and `render`.
 - `render` may be imported by `backends` and `package`, whose texts it renders.
-- `frontend`, `check` and `render` are outside of the chain: few modules may see them, and they see few.
+- `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
-  (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints.
+  (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
+  `cli_bench` holds the commands of `cli` that work on measurements.
 """
 
 import ast
@@ -34,6 +35,7 @@ MAY_SEE = {
     "package": "errors resources ir spec target rules families planning render frontend",
     "pipeline": "errors resources ir spec target rules families planning backends package frontend",
     "check": "errors target",
+    "bench": "errors target",
     "doctor": "errors target check",
     "support": "errors resources target",
     "request": "errors spec target frontend",
@@ -42,7 +44,8 @@ MAY_SEE = {
     "api": "errors spec target planning package pipeline check request solution built",
     "golden": "errors spec target package api",
     "show": "errors target rules planning support solution golden",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show",
+    "cli_bench": "errors target bench show",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench",
     "__init__": "errors api",
 }
 # Third-party package -> who may import it. `built` and the annotations of `api` and `request` speak of tensors.
@@ -52,11 +55,12 @@ HOMES = {
     "sympy": "rules",
     "numpy": "rules families planning",
     "jinja2": "render",
+    "jsonschema": "bench",
     "ruamel": "spec target",
     "pydantic": "spec",
     "pydantic_core": "spec",
-    "rich": "check doctor show cli",
-    "typer": "cli",
+    "rich": "check bench doctor show cli cli_bench",
+    "typer": "cli cli_bench",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

@@ -12,6 +12,7 @@ from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
 from kgen.ir.program import Program
+from kgen.ir.verify_problem import verify_problem
 from kgen.spec.load import load_spec, parse_spec
 
 BF16 = torch.bfloat16
@@ -24,7 +25,10 @@ def e(*shape: int, dtype: torch.dtype = BF16) -> torch.Tensor:
 
 def program_of(fn, *inputs: torch.Tensor) -> Program:
     spec = spec_from_callable(fn, inputs, name="case")
-    return lower(trace(spec, spec.cases[0]), spec)
+    program = lower(trace(spec, spec.cases[0]), spec)
+    for problem in program.problems:
+        verify_problem(problem)
+    return program
 
 
 def body_of(fn, *inputs: torch.Tensor) -> list[str]:
@@ -180,3 +184,12 @@ def test_two_dtypes_are_refused_as_in_eager() -> None:
             program_of(fn, e(4, 8, dtype=torch.float16), e(8, 3, dtype=torch.float32))
         assert isinstance(caught.value, ValueError)
     assert issubclass(DTypeMismatchError, RuntimeError | TypeError)
+
+
+def test_a_value_that_is_used_twice_at_every_step_is_lowered_once() -> None:
+    def squares(a, b):
+        for _ in range(40):
+            a = a * a
+        return a @ b
+
+    assert len(body_of(squares, e(64, 64), e(64, 64))) == 45  # a walk of each use would take 2^40 steps

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgen.errors.base import KgenError
-from kgen.errors.target import TargetFieldError, UnknownDeviceError
+from kgen.errors.target import DeviceFileMissingError, TargetFieldError, UnknownDeviceError
 from kgen.target import Confidence, all_devices, list_devices, load_device, load_sources
 
 GPUS = {"h100", "h100_pcie", "h100_nvl", "h200", "h200_nvl", "h20", "mi300x", "mi308x", "mi325x", "mi350x", "mi355x"}
@@ -78,6 +78,12 @@ def test_devices_are_json() -> None:
     found = json.loads(json.dumps(load_device("h20").to_json()))
     assert (found["arch"], found["isa"], found["backend"]) == ("sm90a", "sm_90a", "cutedsl")
     assert found["quantities"]["dense_peak.bf16"]["confidence"] == "low"
+
+
+def test_missing_device_file_is_named() -> None:
+    text = r"there is no device file no/such\.yaml\n  = name .*, or one of .*, h100, "
+    with pytest.raises(DeviceFileMissingError, match=text):
+        load_device("no/such.yaml")
 
 
 def test_unknown_device_names_the_nearest() -> None:

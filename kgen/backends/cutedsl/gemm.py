@@ -5,6 +5,7 @@ The device and host sections are rendered here, because which of them a file has
 
 from dataclasses import fields
 
+from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.fused import fused_tensors
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
 from kgen.backends.cutedsl.gemm_host import host_view
@@ -16,7 +17,6 @@ from kgen.backends.cutedsl.names import device_names, host_names
 from kgen.backends.cutedsl.words import describe
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
-from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
 from kgen.render import Page, render
@@ -135,8 +135,7 @@ def _uses_stmatrix(view: DeviceView) -> bool:
 
 def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
     form = plan.variants[0].form
-    types = {DType.BF16: "cutlass.BFloat16", DType.FP16: "cutlass.Float16", DType.FP32: "cutlass.Float32"}
-    out = f"OUT = {types[form.d.dtype]}"
+    out = f"OUT = {ELEMENT_TYPES[form.d.dtype]}"
     if plan.variants[0].load_path == "simt":
         lines = [
             out,
@@ -149,7 +148,7 @@ def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
         pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
         return (*lines, pad) if plan.variants[0].facts.k else tuple(lines)
     lines = [
-        f"IN = {types[form.mma_dtype]}  # wgmma's operand type",
+        f"IN = {ELEMENT_TYPES[form.mma_dtype]}  # wgmma's operand type",
         out,
         "ACC = cutlass.Float32  # the accumulator's type",
         _WARP_GROUP,

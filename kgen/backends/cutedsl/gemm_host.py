@@ -5,20 +5,10 @@ from kgen.backends.cutedsl.gemm_rows import kind_of, tuple_text
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView, UnreadView
 from kgen.backends.cutedsl.lines import LINE, bracketed, listed
 from kgen.errors.backend import ElementTypeError
-from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 from kgen.planning.plan import Plan, Variant
 
-_TORCH_TYPES = {
-    **{d: f"torch.{d}" for d in DType},
-    DType.BF16: "torch.bfloat16",
-    DType.FP16: "torch.float16",
-    DType.FP32: "torch.float32",
-    DType.FP64: "torch.float64",
-    DType.FP8_E4M3: "torch.float8_e4m3fn",
-    DType.FP8_E5M2: "torch.float8_e5m2",
-}
 RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
 
 
@@ -38,10 +28,10 @@ def host_view(plan: Plan, programs: dict[str, Program], names: dict[str, str], o
         parameters=arguments,
         first=arguments[0],
         unread=tuple(
-            UnreadView(names[a.name], _TORCH_TYPES[a.type.dtype]) for a in program.arguments if a.name not in operands
+            UnreadView(names[a.name], a.type.dtype.torch_name) for a in program.arguments if a.name not in operands
         ),
         bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
-        out_type=_TORCH_TYPES[form.d.dtype],
+        out_type=form.d.dtype.torch_name,
         result="(d,)" if program.returns_tuple else "d",
         may_be_empty=any(not _result(program).numel for program in programs.values()),
         grid_example=", cutlass.Int32(1)" if persistent else "",

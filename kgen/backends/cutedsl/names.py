@@ -67,7 +67,6 @@ _TAKEN = frozenset(
         "matrix_view",
         "n",
         "name",
-        "name_",
         "next",
         "pipeline",
         "prod",

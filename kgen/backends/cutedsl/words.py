@@ -34,7 +34,7 @@ def describe(spec: Spec, programs: dict[str, Program], plan: Plan, names: dict[s
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
         "the grid follows the SMs of the device that it runs on.",
-        *(line for v in plan.variants for line in _variant(v, plan)),
+        *(line for v in plan.variants for line in _variant(v)),
         "",
         "Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:",
         *(f"  {case}: {_accepted(program, names)}" for case, program in programs.items()),
@@ -49,7 +49,7 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(line, 116, subsequent_indent=indent) or [""]
 
 
-def _variant(variant: Variant, plan: Plan) -> tuple[str, ...]:
+def _variant(variant: Variant) -> tuple[str, ...]:
     candidate = variant.choice.candidate
     tile = (
         f"  tile {candidate.size}, {candidate.number('stages')} stages, cluster {candidate.value('cluster_m')}x"

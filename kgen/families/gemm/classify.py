@@ -74,12 +74,11 @@ class _Classifier:
         loads, epilogue_ops = self.epilogue(product, store)
         d = strides_of(self.problem, store.access)
         a, b = self.load_strides(a_ops), self.load_strides(b_ops)
-        k = self.live(product.axes)
         if self.unit_axis(d) in set(a.along) - set(b.along):  # D's rows run along lhs: swap, so that they run along n
             a, b, a_ops, b_ops = b, a, b_ops, a_ops
         load_strides = [strides_of(self.problem, load.access) for load in loads]
-        m, n, batch = self.roles(a, b, d, k, load_strides)
-        k = self.fold_k(k, a, b)
+        m, n, batch = self.roles(a, b, d, load_strides)
+        k = self.fold_k(self.live(product.axes), a, b)
         fold = (m, n, k, batch)
         return GemmForm(
             m=self.extent(m),
@@ -181,7 +180,7 @@ class _Classifier:
         return prod(self.extents[axis] for axis in axes)
 
     def roles(
-        self, a: _Strides, b: _Strides, d: _Strides, k: Fold, loads: list[_Strides]
+        self, a: _Strides, b: _Strides, d: _Strides, loads: list[_Strides]
     ) -> tuple[Fold, Fold, tuple[Fold, ...]]:
         """Split the output's axes into m, n and batch folds; what does not fold into m or n becomes a batch mode."""
         outer_first = sorted(

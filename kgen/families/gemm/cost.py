@@ -43,6 +43,15 @@ class Raster:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """How the tiles run: their order, the grid waves they take, and how many CTAs are active at once."""
+
+    raster: Raster
+    waves: Array
+    active: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TileTime:
     """Microseconds of one tile: what each resource alone would take, the mainloop, the epilogue; once: fill, launch."""
 
@@ -134,10 +143,8 @@ def _operand_traffic(columns: Columns, facts: GemmFacts, device: Device, walk: _
     return np.asarray(moved * facts.batch, np.float64)
 
 
-def tile_time(
-    columns: Columns, facts: GemmFacts, device: Device, raster: Raster, waves: Array, active: Array
-) -> TileTime:
-    """Return the time of one tile while `active` CTAs run at once and the grid takes `waves` waves."""
+def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> TileTime:
+    """Return the time of one tile among all that its launch runs."""
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
     k_steps = _ceil_div(facts.k, columns["tile_k"])
     memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
@@ -152,8 +159,8 @@ def tile_time(
     arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 1)
     chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
     latency = k_steps * np.maximum(arrival, chain)
-    memory = (raster.memory_bytes + output) / memory_rate / np.maximum(waves, 1)
-    l2 = k_steps * _l2_step(columns, facts, device, active)
+    memory = (launch.raster.memory_bytes + output) / memory_rate / np.maximum(launch.waves, 1)
+    l2 = k_steps * _l2_step(columns, facts, device, launch.active)
     coupling = 1 + CLUSTER_COUPLING * (columns["cluster_m"] * columns["cluster_n"] - 1)
     mainloop = coupling * _contended(mma, smem, l2, memory, latency, staged)
     return TileTime(
@@ -164,8 +171,8 @@ def tile_time(
         latency=latency,
         staged=staged,
         mainloop=mainloop,
-        epilogue=_epilogue(columns, facts, device, active),
-        fill=_fill(columns, facts, device, active),
+        epilogue=_epilogue(columns, facts, device, launch.active),
+        fill=_fill(columns, facts, device, launch.active),
         launch=device.value("fitted.launch"),
     )
 
