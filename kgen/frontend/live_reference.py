@@ -6,8 +6,10 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from kgen.errors.base import KgenError, Where
 from kgen.errors.frontend import ReferenceLoadError
@@ -35,6 +37,30 @@ def quiet() -> Iterator[None]:
         yield
 
 
+class Undrawn(TorchFunctionMode):
+    """While a constructor runs, initialisers do nothing: of its parameters only the types are read.
+
+    A layer of a model has tens of millions of them, and drawing them takes longer than all stages of the compiler.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func in _INITIALISERS:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
+
+
+_INITIALISERS = frozenset(
+    {
+        torch.Tensor.uniform_,
+        torch.Tensor.normal_,
+        *(f for name, f in vars(torch.nn.init).items() if name.endswith("_") and isinstance(f, FunctionType)),
+    }
+)
+
+
 def live_module(reference: Reference) -> torch.nn.Module:
     """Return the reference as a module; constructors run here, outside of fake mode, on the CPU."""
     try:
@@ -43,7 +69,8 @@ def live_module(reference: Reference) -> torch.nn.Module:
             if isinstance(target, type):
                 if not issubclass(target, torch.nn.Module):
                     raise TypeError(f"the class {target.__name__} is no nn.Module")
-                target = target(*reference.init_args, **dict(reference.init_kwargs))
+                with Undrawn():
+                    target = target(*reference.init_args, **dict(reference.init_kwargs))
     except KgenError:
         raise
     except Exception as error:

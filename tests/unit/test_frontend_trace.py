@@ -182,3 +182,21 @@ def test_an_importable_reference() -> None:
     missing = parse_spec(text.replace("torch:mm", "torch:m_m"), Path("gemm.yaml"))
     with pytest.raises(ReferenceLoadError, match="AttributeError"):
         trace(missing, missing.cases[0])
+
+
+def test_a_constructor_draws_no_random_numbers(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(8, 4)\n        self.scale = torch.nn.Parameter(torch.randn(4))\n"
+        "        torch.nn.init.normal_(self.scale)\n\n"
+        "    def forward(self, x):\n        return self.linear(x) * self.scale\n"
+    )
+    text = "name: m\nreference: model.py::Model\ninputs:\n  x: {shape: [2, 8], dtype: fp32}\ntargets: [h200]\n"
+    spec = parse_spec(text, tmp_path / "m.yaml")
+    torch.manual_seed(3)
+    wanted = torch.randn(4)  # what `torch.randn` itself draws in the constructor
+    after = torch.rand(1)
+    torch.manual_seed(3)
+    graph = trace(spec, spec.cases[0])
+    assert torch.equal(torch.rand(1), after), f"only the drawing of {tuple(wanted.shape)} values moves the generator"
+    assert [i.kind for i in graph.inputs].count(InputKind.PARAMETER) == 3
