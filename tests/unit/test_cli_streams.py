@@ -69,7 +69,9 @@ def test_ctrl_c_is_json(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "emit", "slow.yaml", "--target", "h200", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes) as process:
+    # a shell that runs the tests in the background has made them ignore SIGINT, and children inherit that
+    heeded = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes, **heeded) as process:
         deadline = time.monotonic() + 60
         while not (tmp_path / "started").exists():
             assert process.poll() is None and time.monotonic() < deadline
