@@ -82,6 +82,9 @@ class Source:
     evidence: str
 
 
+_PER_SECOND = {"TFLOP/s": 1e12, "TOP/s": 1e12, "TB/s": 1e12}
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit, the id of its source and its confidence."""
@@ -91,6 +94,11 @@ class Quantity:
     source: str
     confidence: Confidence
     note: str = ""
+
+    @property
+    def per_second(self) -> float:
+        """A peak in operations or bytes per second; KeyError for a unit that is no rate."""
+        return self.value * _PER_SECOND[self.unit]
 
     def __str__(self) -> str:
         return f"{self.value:g} {self.unit} [{self.source}, {self.confidence}]"

@@ -13,7 +13,6 @@ from kgen.errors.bench import AmountError, UnknownDtypeError
 from kgen.target import PEAK_OF, UNITS, Confidence, Device, Quantity, Source, load_sources
 
 _US_PER_S = 1e6
-_SCALE = {"TFLOP/s": 1e12, "TOP/s": 1e12, "TB/s": 1e12}
 COMPUTE, MEMORY = "compute_bound", "memory_bound"  # as memory files name them
 
 
@@ -45,7 +44,7 @@ class Share:
     @property
     def limit(self) -> float | None:
         """The peak per second."""
-        return None if self.peak is None else self.peak.value * _SCALE[self.peak.unit]
+        return None if self.peak is None else self.peak.per_second
 
     @property
     def percent(self) -> float | None:

@@ -8,7 +8,6 @@ from kgen.target import PEAK_OF, Quantity
 
 ELEMENT_FACTOR = 10  # an element may be off by this many times the limit on the whole
 _STEPS = frozenset({PointwiseOp.SIGN, PointwiseOp.FLOOR, PointwiseOp.CEIL, PointwiseOp.TRUNC, PointwiseOp.ROUND})
-_SCALE = {"TFLOP/s": 1e12, "TOP/s": 1e12, "TB/s": 1e12}
 
 
 def kernel_test_view(parts: PackageParts) -> KernelTestView:
@@ -59,4 +58,4 @@ def _peak(quantity: Quantity | None, what: str) -> tuple[str, str]:
     """Return a peak in operations or bytes per second, and where it is from; an unsure one decides nothing."""
     if quantity is None:
         return "math.inf", f"{what}: not known well enough to judge a measurement"
-    return f"{quantity.value * _SCALE[quantity.unit]:.4g}".replace("e+", "e"), f"{what} [{quantity.source}]"
+    return f"{quantity.per_second:.4g}".replace("e+", "e"), f"{what} [{quantity.source}]"
