@@ -22,9 +22,9 @@ import torch
 from kgen.check.cache import default_cache_dir, digest_of
 from kgen.check.gpu import find_gpus
 from kgen.check.hardware import COMPILERS
+from kgen.check.match import match_gpus
 from kgen.check.package import read_package
 from kgen.check.toolchain import compiler_versions, installed_version
-from kgen.doctor import match_gpus
 from kgen.errors.base import KgenError
 from kgen.errors.check import CompilerMissingError
 from kgen.errors.cli import (

@@ -23,9 +23,11 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
+from kgen.cli_measure import bench, port, report, tune
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
 from kgen.show.answer import Answer, of_error, of_failure
+from kgen.show.progress import bar
 
 INTERRUPTED = 130  # as shells report SIGINT
 _PIPED_WIDTH = 200  # a table in a file or pipe is not cut to the 80 columns of an unknown terminal
@@ -81,7 +83,7 @@ def _emit(spec: Path | None, targets: list[str], out: Path | None, *, compare: b
             raise ArgumentsConflictError(reason=reason, fix="pass one --target, or leave -o out")
         jobs = (replace(jobs[0], folder=out),)
     outcomes = []
-    with _progress(len(jobs)) as advance:
+    with bar(len(jobs)) as advance:
         for outcome in do_jobs(jobs, compare=compare):
             outcomes.append(outcome)
             advance(outcome.job.title)
@@ -168,7 +170,7 @@ def check(
     if not compile_only:
         for package in packages:
             require_gpu(package)
-    with _progress(len(folders)) as advance:
+    with bar(len(folders)) as advance:
         compiled = check_packages(folders, progress=lambda result, done, total: advance(str(result.folder)))
     if disasm is not None:
         disasm.write_text("".join(result.listing() for result in compiled), encoding="utf-8")
@@ -227,19 +229,9 @@ def root(
     """Generate readable GPU kernels from PyTorch references."""
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """Yield a function that shows one more thing as done, on stderr; it shows nothing for a single one."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=total < 2) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda title: progress.update(task, advance=1, description=title)
-
-
 app.add_typer(memory, name="memory")
-app.command()(utilization)
+for command in (bench, tune, port, report, utilization):
+    app.command()(command)
 
 
 def main() -> None:

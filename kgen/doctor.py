@@ -14,9 +14,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from kgen.check.gpu import Gpu, cuda_driver_version, find_gpus
+from kgen.check.gpu import cuda_driver_version, find_gpus
+from kgen.check.match import GpuMatch, match_gpus
 from kgen.check.toolchain import find_tool, installed_version
-from kgen.target import Device, all_devices
+from kgen.target import all_devices
 
 _HOPPER = "pip install 'kgen[hopper]'"
 _CDNA = "pip install 'kgen[cdna]'"
@@ -33,7 +34,6 @@ _TOOLS = {
     "nvdisasm": "instruction evidence of Hopper packages",
     "cuobjdump": "register and memory evidence of Hopper packages",
 }
-_MEMORY_TOLERANCE = 0.1  # data sheets round, and the driver keeps some for itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,6 @@ class Component:
     purpose: str
     version: str | None
     remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class GpuMatch:
-    """A GPU of this machine and the device file that describes it, if there is one."""
-
-    gpu: Gpu
-    device: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,34 +92,6 @@ def diagnose() -> Diagnosis:
         gpus=gpus,
         missing=tuple(_missing(components, gpus)),
     )
-
-
-def match_gpus(gpus: Iterable[Gpu], devices: Iterable[Device]) -> tuple[GpuMatch, ...]:
-    """Return each GPU with the device file that describes it best."""
-    known = tuple(devices)
-    return tuple(GpuMatch(gpu, _device_of(gpu, known)) for gpu in gpus)
-
-
-def _device_of(gpu: Gpu, devices: tuple[Device, ...]) -> str | None:
-    """Match what the driver measures first (ISA, units, memory); only between equals do names decide."""
-    words = set(gpu.name.lower().replace("-", " ").split())
-    fitting = [device for device in devices if _fits(gpu, device)]
-    return min(fitting, key=lambda device: _strangeness(device, words)).name if fitting else None
-
-
-def _fits(gpu: Gpu, device: Device) -> bool:
-    memory_gib = gpu.memory_bytes / 2**30  # a data sheet's "141 GB" of HBM are 140.4 GiB to the driver
-    stated = device.value("quantities.memory")
-    return (
-        gpu.runs(device.arch.isa)
-        and gpu.compute_units == device.compute_units
-        and abs(memory_gib - stated) <= _MEMORY_TOLERANCE * stated
-    )
-
-
-def _strangeness(device: Device, words: set[str]) -> tuple[int, int]:
-    parts = device.name.replace("-", "_").split("_")
-    return sum(part not in words for part in parts), -len(parts)
 
 
 def _missing(components: tuple[Component, ...], gpus: tuple[GpuMatch, ...]) -> Iterable[Missing]:

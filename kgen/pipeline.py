@@ -98,8 +98,8 @@ def _plan(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.planning.candidates import fixed_axes
     from kgen.planning.plan_gemm import plan_gemm
 
-    base_align = spec.accepts.base_alignment_bytes
-    return plan_gemm(spec.name, made["classify"], device, fixed_axes(spec.fixed, device), base_align)
+    fixed = _each_case(spec, lambda case: fixed_axes(spec.fixed_for(case.id), device))
+    return plan_gemm(spec.name, made["classify"], device, fixed, spec.accepts.base_alignment_bytes)
 
 
 def _view(spec: Spec, device: Device, made: Made) -> Any:

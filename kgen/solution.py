@@ -194,7 +194,7 @@ def case_facts(spec: Spec, device: Device, case: str | None) -> tuple[GemmFacts,
 
     chosen = as_case(spec, case)
     forms = run(replace(spec, cases=(chosen,)), device, stop_after="classify").made["classify"]
-    return facts_of(forms[chosen.id], MAX_ALIGN_BYTES), fixed_axes(spec.fixed, device)
+    return facts_of(forms[chosen.id], MAX_ALIGN_BYTES), fixed_axes(spec.fixed_for(chosen.id), device)
 
 
 def product_facts(product: Product) -> GemmFacts:

@@ -6,6 +6,7 @@ probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each na
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -130,12 +131,25 @@ class InstructionShape:
 
 @dataclass(frozen=True, slots=True)
 class MachineCode:
-    """Mnemonics that prove a kernel uses the intended path: MMA per element type, bulk copies, spills."""
+    """How an arch spells in its disassembly what a reader of machine code counts; the lists may be empty.
 
-    mma: tuple[tuple[str, str], ...]
+    A mnemonic covers its modifiers: "BPT.TRAP" stands for itself and for all that starts with "BPT.TRAP.".
+    """
+
+    mma: tuple[tuple[str, str], ...]  # element type -> the mnemonic that proves the intended path
+    tensor_core: tuple[str, ...]  # all mnemonics of tensor cores: a fall to a slower one is seen as well
+    mma_wait: tuple[str, ...]
     bulk_load: tuple[str, ...]
     bulk_store: tuple[str, ...]
-    spill: tuple[str, ...]
+    multicast: tuple[str, ...]  # modifiers of bulk loads
+    matrix_store: tuple[str, ...]  # registers of an MMA's result to shared memory
+    multiply_add: tuple[str, ...]  # fp32, on the ordinary cores
+    spill_load: tuple[str, ...]
+    spill_store: tuple[str, ...]
+    register_pool: tuple[str, ...]  # registers given to or taken from other warps; the last operand is how many
+    trap: tuple[str, ...]
+    external_call: tuple[str, ...]  # to a function that is not in the same binary
+    assert_function: tuple[str, ...]  # names that an assert calls
 
     def mma_of(self, dtype: str) -> str | None:
         """Return the MMA mnemonic for an element type, or None where the arch has none."""
@@ -289,7 +303,8 @@ def _arch(path: Path) -> Arch:
     file = _File(path)
     names = ("title", "isa", "templates", "backend", "machine_code", "instructions", "limits")
     fields = file.fields(file.root, required=names)
-    code = file.fields(fields["machine_code"], required=("mma", "bulk_load", "bulk_store", "spill"))
+    mnemonics = tuple(field.name for field in dataclass_fields(MachineCode) if field.name != "mma")
+    code = file.fields(fields["machine_code"], required=("mma", *mnemonics))
     return Arch(
         name=path.parent.name,
         title=file.text(fields["title"]),
@@ -298,9 +313,7 @@ def _arch(path: Path) -> Arch:
         backend=file.text(fields["backend"]),
         machine_code=MachineCode(
             mma=tuple((name, file.text(node)) for name, node in file.fields(code["mma"]).items()),
-            bulk_load=file.texts(code["bulk_load"]),
-            bulk_store=file.texts(code["bulk_store"]),
-            spill=file.texts(code["spill"]),
+            **{name: file.texts(code[name]) for name in mnemonics},
         ),
         instructions=tuple(file.instruction(node) for node in file.items(fields["instructions"])),
         limits=tuple((name, file.quantity(node, None)) for name, node in file.fields(fields["limits"]).items()),

@@ -95,6 +95,13 @@ def create(workspace: Path, version: str) -> Memory:
         return _write(file, {**empty_document(), "version": version, "timestamp": now})
 
 
+def store(file: Path, document: dict[str, Any]) -> Memory:
+    """Write a whole document in place of what a memory file holds, or raise and leave it as it was."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(file.parent):
+        return _write(file, document)
+
+
 def update(file: Path, assignments: Sequence[Assignment]) -> Memory:
     """Carry out all assignments and write the file, or raise and leave it as it was."""
 

@@ -26,6 +26,7 @@ from kgen.check.expect import compare
 from kgen.check.hardware import Hardware, hardware_of
 from kgen.check.package import PackageFolder, read_package
 from kgen.check.result import CheckResult, Finding, VariantEvidence
+from kgen.check.sass import machine_code_of
 from kgen.check.toolchain import Disassemblers, compiler_versions, find_disassemblers, installed_version
 from kgen.errors.check import CompilerMissingError
 
@@ -35,6 +36,7 @@ LIMIT_SECONDS = 300.0  # for the import of a kernel.py and for each of its varia
 _READERS = (
     "compile_runner.py",
     "compile_process.py",
+    "event_process.py",
     "compile_worker.py",
     "toolchain.py",
     "sass.py",
@@ -149,7 +151,8 @@ def _require_compiler(job: _Job) -> None:
 
 def _job(index: int, package: PackageFolder, made_with: dict[str, Any]) -> _Job:
     hardware = hardware_of(package)
-    return _Job(index, package, hardware, digest_of(made_with | {"kernel": package.kernel_digest, "isa": hardware.isa}))
+    target = {"isa": hardware.isa, "machine_code": asdict(machine_code_of(hardware.isa))}
+    return _Job(index, package, hardware, digest_of(made_with | target | {"kernel": package.kernel_digest}))
 
 
 def _made_with(disassemblers: Disassemblers) -> dict[str, Any]:

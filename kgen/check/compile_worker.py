@@ -6,11 +6,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kgen.check.compile_process import CompileProcess, CompileRequest, ProcessEnded
+from kgen.check.compile_process import CompileProcess, CompileRequest
+from kgen.check.event_process import ProcessEnded
 from kgen.check.launch import Launch, launches_of
 from kgen.check.package import PackageFolder
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence, arch_of, kernels_of
+from kgen.check.sass import KernelEvidence, arch_of, kernels_of, machine_code_of
 from kgen.check.toolchain import Disassemblers
 
 
@@ -53,7 +54,7 @@ class CompileWorker:
                 current = event["variant"]
                 match event["event"]:
                     case "variant":
-                        variants.append(self._read(event))
+                        variants.append(self._read(event, arch))
                     case "failed" if current is None:
                         failure = event["error"]
                     case "failed":
@@ -89,11 +90,11 @@ class CompileWorker:
             self._process.kill()
         return self._process
 
-    def _read(self, event: dict[str, Any]) -> VariantEvidence:
+    def _read(self, event: dict[str, Any], arch: str) -> VariantEvidence:
         cubin, host_ir = Path(event["cubin"]), Path(event["host_ir"])
         sass = self._disassemblers.listing(cubin)
         launches = launches_of(host_ir.read_text(encoding="utf-8"))
-        kernels = kernels_of(sass, self._disassemblers.resource_usage(cubin))
+        kernels = kernels_of(sass, self._disassemblers.resource_usage(cubin), machine_code_of(arch))
         cubin.unlink()
         host_ir.unlink()
         return VariantEvidence(
@@ -107,10 +108,13 @@ class CompileWorker:
 
 def _with_launch(kernel: KernelEvidence, launches: tuple[Launch, ...]) -> KernelEvidence:
     """Add the launch arguments, when every launch of the kernel has the same ones."""
-    threads = {launch.threads for launch in launches if launch.is_of(kernel.kernel)}
-    dynamic = {launch.dynamic_smem_bytes for launch in launches if launch.is_of(kernel.kernel)}
+    mine = [launch for launch in launches if launch.is_of(kernel.kernel)]
+    threads = {launch.threads for launch in mine}
+    dynamic = {launch.dynamic_smem_bytes for launch in mine}
+    clusters = {launch.cluster for launch in mine}
     return replace(
         kernel,
         threads=threads.pop() if len(threads) == 1 else None,
         dynamic_smem_bytes=dynamic.pop() if len(dynamic) == 1 else None,
+        cluster=clusters.pop() if len(clusters) == 1 else None,
     )

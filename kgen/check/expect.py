@@ -62,7 +62,7 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
     spills = sum(k.spills for k in kernels)
     if spills > (allowed := expected.spills or 0):
         loads, stores = sum(k.spill_loads for k in kernels), sum(k.spill_stores for k in kernels)
-        yield Finding(name, "spills", f"at most {allowed}", f"{loads} LDL and {stores} STL")
+        yield Finding(name, "spills", f"at most {allowed}", f"{loads} loads and {stores} stores")
 
 
 def _resources(expected: Expectation, kernel: KernelEvidence, limits: CtaLimits) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ _COMPUTE_CAPABILITY_MAJOR = 75
 _COMPUTE_CAPABILITY_MINOR = 76
 _MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
 
+_AMD_MODULE_VERSION = Path("/sys/module/amdgpu/version")
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
@@ -39,6 +40,25 @@ def cuda_driver_version() -> str | None:
     if (cuda := _cuda()) is None or cuda.cuDriverGetVersion(ctypes.byref(number)) != 0:
         return None
     return f"{number.value // 1000}.{number.value % 1000 // 10}"
+
+
+def driver_version() -> str | None:
+    """Return the version of the GPU's kernel driver, as "580.159.04", or `None` where none can be asked."""
+    text = ctypes.create_string_buffer(96)
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return _amd_driver_version()
+    if nvml.nvmlInit_v2() != 0 or nvml.nvmlSystemGetDriverVersion(text, len(text)) != 0:
+        return None
+    return text.value.decode(errors="replace")
+
+
+def _amd_driver_version() -> str | None:
+    try:
+        return _AMD_MODULE_VERSION.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
 
 
 def _cuda() -> ctypes.CDLL | None:

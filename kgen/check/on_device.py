@@ -22,13 +22,14 @@ DEVICE_LIMIT_SECONDS = 3600.0  # test_kernel.py limits each of its cases itself
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """What test_kernel.py said. `report` is its RESULT_JSON as it stands, empty when it gave none."""
+    """What test_kernel.py said: all of its output, and its RESULT_JSON as it stands, empty when it gave none."""
 
     folder: Path
     gpu: str
     ok: bool
     failures: tuple[str, ...]
     report: dict[str, Any]
+    output: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as one JSON object."""
@@ -100,10 +101,10 @@ def _verdict(folder: Path, gpu: str, status: int | None, output: str) -> DeviceR
     if not report:
         tail = output.strip()[-2000:]
         failure = f"test_kernel.py ({ending}) did not end with a {RESULT_PREFIX}... line:\n{tail}"
-        return DeviceResult(folder, gpu, False, (failure,), {})
+        return DeviceResult(folder, gpu, False, (failure,), {}, output)
     failures = tuple(str(failure) for failure in report.get("failures", ()))
     if report.get("all_pass") is not True and not failures:
         failures = ("all_pass is not true",)
     if status != 0:
         failures += (f"test_kernel.py: {ending}",)
-    return DeviceResult(folder, gpu, not failures, failures, report)
+    return DeviceResult(folder, gpu, not failures, failures, report, output)

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kgen.check.sass import KernelEvidence
+from kgen.check.sass import KernelEvidence, combined_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,20 @@ class VariantEvidence:
         """Return the evidence that `dataclasses.asdict` made `stored` of."""
         return cls(**stored | {"kernels": tuple(KernelEvidence.from_json(row) for row in stored["kernels"])})
 
+    @property
+    def code_digest(self) -> str | None:
+        """The digest of its kernels' machine code, however they are named; `None` where nothing was compiled."""
+        # sorted: the order of the functions in a cubin follows from their names
+        return combined_digest(sorted(kernel.code_digest for kernel in self.kernels)) if self.kernels else None
+
     def to_json(self) -> dict[str, Any]:
         """Return everything but the listing."""
         return {
             "variant": self.variant,
             "seconds": round(self.seconds, 3),
             "arch": self.arch,
-            "kernels": [asdict(kernel) for kernel in self.kernels],
+            "code_digest": self.code_digest,
+            "kernels": [asdict(kernel) | {"code_digest": kernel.code_digest} for kernel in self.kernels],
             "failure": self.failure,
         }
 
@@ -67,6 +74,13 @@ class CheckResult:
         """Whether everything is as the plan says."""
         return not self.findings
 
+    @property
+    def code_digest(self) -> str | None:
+        """The digest of all variants' machine code, by order of their names; `None` unless all were compiled."""
+        digests = [variant.code_digest for variant in sorted(self.variants, key=lambda variant: variant.variant)]
+        compiled = [digest for digest in digests if digest is not None]
+        return combined_digest(compiled) if compiled and len(compiled) == len(digests) else None
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as one JSON object."""
         return {
@@ -75,6 +89,7 @@ class CheckResult:
             "device": self.device,
             "arch": self.arch,
             "ok": self.ok,
+            "code_digest": self.code_digest,
             "variants": [variant.to_json() for variant in self.variants],
             "findings": [asdict(finding) | {"message": str(finding)} for finding in self.findings],
             "notes": list(self.notes),

@@ -9,7 +9,18 @@ from kgen.check.on_device import DeviceResult
 from kgen.check.result import CheckResult, VariantEvidence
 from kgen.check.sass import KernelEvidence
 
-_COLUMNS = ("variant", "MMA", "TMA loads", "TMA stores", "STSM", "FFMA", "registers", "spills", "threads", "smem bytes")
+_COLUMNS = (
+    "variant",
+    "MMA",
+    "TMA loads",
+    "TMA stores",
+    "matrix stores",
+    "fp32 FMA",
+    "registers",
+    "spills",
+    "threads",
+    "smem bytes",
+)
 
 
 def check_table(result: CheckResult) -> RenderableType:
@@ -23,7 +34,8 @@ def check_table(result: CheckResult) -> RenderableType:
     verdict = Text("ok: as planned", "green") if result.ok else Text(f"FAILED: {len(result.findings)} findings", "red")
     findings = [Text(f"- {finding}", "red") for finding in result.findings]
     notes = [Text(f"note: {note}", "yellow") for note in result.notes]
-    return Group(table, verdict, *findings, *notes)
+    digest = [Text(f"machine code {result.code_digest}", "dim")] if result.code_digest else []
+    return Group(table, verdict, *digest, *findings, *notes)
 
 
 def device_table(result: DeviceResult) -> RenderableType:
@@ -45,6 +57,7 @@ def _rows(variant: VariantEvidence) -> list[tuple[str, ...]]:
 def _row(variant: str, kernel: KernelEvidence) -> tuple[str, ...]:
     multicast = f" ({kernel.tma_multicasts} multicast)" if kernel.tma_multicasts else ""
     pool = f" (pool {kernel.register_pool[0]}/{kernel.register_pool[1]})" if kernel.register_pool else ""
+    cluster = f" (cluster {'x'.join(map(str, kernel.cluster))})" if kernel.cluster else ""
     dynamic = "?" if kernel.dynamic_smem_bytes is None else str(kernel.dynamic_smem_bytes)
     return (
         variant,
@@ -55,6 +68,6 @@ def _row(variant: str, kernel: KernelEvidence) -> tuple[str, ...]:
         str(kernel.ffma),
         f"{kernel.registers}{pool}",
         str(kernel.spills),
-        "?" if kernel.threads is None else str(kernel.threads),
+        ("?" if kernel.threads is None else str(kernel.threads)) + cluster,
         f"{dynamic} + {kernel.static_smem_bytes} static",
     )

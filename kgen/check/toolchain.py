@@ -28,9 +28,9 @@ class Tool:
     path: Path
     version: str
 
-    def run(self, *arguments: str) -> str:
-        """Run the program and return its standard output; raises `DisassemblerFailedError`."""
-        done = subprocess.run([self.path, *arguments], capture_output=True, text=True, check=False)
+    def run(self, *arguments: str, text: str = "") -> str:
+        """Run the program on `text` and return its standard output; raises `DisassemblerFailedError`."""
+        done = subprocess.run([self.path, *arguments], input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DisassemblerFailedError(tool=self.name, status=done.returncode, stderr=done.stderr.strip()[-500:])
         return done.stdout
@@ -60,6 +60,24 @@ def installed_version(name: str) -> str | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class InstalledFile:
+    """A file of the compiler; `distribution` is "name version"."""
+
+    path: Path
+    distribution: str
+
+
+def installed_file(ending: str) -> InstalledFile | None:
+    """Find a file of the installed compiler by the end of its path, or return `None`."""
+    for name in COMPILER_DISTRIBUTIONS:
+        if installed_version(name) is not None:
+            for file in distribution(name).files or ():
+                if file.as_posix().endswith(ending):
+                    return InstalledFile(Path(str(file.locate())), f"{name} {version(name)}")
+    return None
+
+
 def compiler_versions() -> dict[str, str | None]:
     """Return the version of every distribution that takes part in a compile."""
     return {name: installed_version(name) for name in COMPILER_DISTRIBUTIONS}
@@ -67,7 +85,7 @@ def compiler_versions() -> dict[str, str | None]:
 
 def find_disassemblers() -> Disassemblers:
     """Find nvdisasm and cuobjdump; raises `DisassemblerMissingError`."""
-    return Disassemblers(_require("nvdisasm"), _require("cuobjdump"))
+    return Disassemblers(require_tool("nvdisasm"), require_tool("cuobjdump"))
 
 
 def find_tool(name: str) -> Tool | None:
@@ -87,7 +105,8 @@ def find_tool(name: str) -> Tool | None:
     return None
 
 
-def _require(name: str) -> Tool:
+def require_tool(name: str) -> Tool:
+    """Find a CUDA binary utility; raises `DisassemblerMissingError`."""
     if tool := find_tool(name):
         return tool
     raise DisassemblerMissingError(tool=name, distribution=f"nvidia-cuda-{name}")

@@ -1,6 +1,6 @@
 """Refusals about memory files and utilization figures."""
 
-from kgen.errors.base import BadInputError
+from kgen.errors.base import BadInputError, CheckFailedError, KgenError
 
 
 class MemoryVersionError(BadInputError):
@@ -90,3 +90,71 @@ class UnknownDtypeError(BadInputError):
 
     message = "no device file has a dense peak for {dtype!r}"
     remedy = "nearest: {nearest}; known: {known}"
+
+
+class MeasurementFailedError(KgenError):
+    """The process that measures a case failed, ended or hung."""
+
+    message = "case {case} could not be measured: {reason}"
+    remedy = "its log is in measured/logs; `kgen check` says whether the kernel is right"
+    exit_code = 1
+
+
+class IncumbentMissingError(BadInputError):
+    """The package has no copy of the incumbent that its plan names."""
+
+    message = "there is no {file}: nothing to compare with"
+    remedy = "emit the package again"
+
+
+class IncumbentChangedError(BadInputError):
+    """The copy of the incumbent is not what it was when the package was emitted."""
+
+    message = "{file} was changed since the package was emitted: the comparison arm is the incumbent, byte for byte"
+    remedy = "emit the package again; a changed incumbent is another one"
+
+
+class UnknownBenchCaseError(BadInputError):
+    """A case was asked for that the package does not have."""
+
+    message = "{folder} has no case {case!r}"
+    remedy = "its cases: {known}"
+
+
+class ReportMissingError(BadInputError):
+    """The package was not measured."""
+
+    message = "there is no {file}: the package was not measured"
+    remedy = "`kgen bench {folder}` on a machine with its GPU writes it"
+
+
+class ReportInvalidError(BadInputError):
+    """report.json is not what `kgen bench` writes."""
+
+    message = "{file}: {reason}"
+    remedy = "restore it from its commit, or measure again: `kgen bench`"
+
+
+class GitFailedError(KgenError):
+    """git refused what `--git` asked for."""
+
+    message = "git {command} in {folder}: {reason}"
+    remedy = "what was measured is in measured/; commit it by hand, or run `kgen bench --git` again"
+    exit_code = 1
+
+
+class ChartsMissingError(KgenError):
+    """matplotlib, which draws the charts, cannot be imported."""
+
+    message = "the charts need matplotlib: {reason}"
+    remedy = "pip install 'kgen[bench]'"
+
+
+class BudgetSpentError(CheckFailedError):
+    """A variant beyond the budget was to be measured."""
+
+    message = "{name} would be variant {next} of {budget}: {names} were measured"
+    remedy = "deliver the best correct one and report the gap; a changed spec is a new package with a budget of its own"
+
+    def __init__(self, *, name: str, budget: int, names: str) -> None:
+        super().__init__(name=name, budget=budget, names=names, next=budget + 1)

@@ -25,6 +25,19 @@ class ArchNotCheckableError(UnsupportedError):
     message: ClassVar[str] = "{folder} targets {arch} with {backend}: with no GPU, packages of {known} can be compiled"
 
 
+class UnknownIsaError(UnsupportedError):
+    """No arch file says how that instruction set spells its instructions."""
+
+    message: ClassVar[str] = "no arch file describes the machine code of {isa}; known: {known}"
+
+
+class NoDeviceCodeError(BadInputError):
+    """A file holds no GPU code that could be read."""
+
+    message: ClassVar[str] = "{file} holds no GPU code"
+    remedy: ClassVar[str] = "name the library, executable or cubin that the GPU compiler wrote"
+
+
 class CompilerMissingError(KgenError):
     """The DSL that compiles the package is not installed."""
 

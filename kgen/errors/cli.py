@@ -122,3 +122,17 @@ class KeywordTensorError(UnsupportedError, TypeError):
 
     message = "{name}: {reason}"
     remedy = "pass the tensors in the order of the reference's arguments"
+
+
+class IncumbentNameError(BadInputError):
+    """--incumbent names nothing that can be copied."""
+
+    message = "--incumbent {text}: {reason}"
+    remedy = "e.g. --incumbent kernels/gemm.py::gemm"
+
+
+class AxesError(BadInputError):
+    """--try is not a list of axis=value."""
+
+    message = "--try {text}: {reason}"
+    remedy = 'e.g. --try "tile_m=128,tile_n=192,stages=4"'

@@ -11,7 +11,7 @@ from kgen.package.parts import PackageParts
 from kgen.package.plan_words import missing_facts, rejection_rows, source_rows, variant_rows
 from kgen.package.views import ExtractionView, TensorRow
 from kgen.planning.plan import Variant
-from kgen.spec.model import Case, InputSpec
+from kgen.spec.model import Case, FixedAxis, InputSpec
 
 
 def extraction_view(parts: PackageParts) -> ExtractionView:
@@ -33,7 +33,7 @@ def extraction_view(parts: PackageParts) -> ExtractionView:
         variants=variant_rows(parts.plan),
         runners_up=tuple(f"{v.name}: {r}" for v in parts.plan.variants for r in v.runners_up) or ("none",),
         rejections=rejection_rows(parts.plan),
-        fixed=tuple(f"{f.axis} = {f.value}, because {f.because}" for f in parts.spec.fixed) or ("nothing",),
+        fixed=tuple(_fixed(f) for f in parts.spec.fixed) or ("nothing",),
         sources=source_rows(parts.plan),
         missing=missing_facts(parts.plan),
     )
@@ -70,6 +70,11 @@ def layout_of(tensor: TensorType) -> str:
 def _row(name: str, role: str, case: str, tensor: TensorType) -> TensorRow:
     shape, strides = list(tensor.static_shape), list(tensor.strides)
     return TensorRow(name, role, str(tensor.dtype), case, str(shape), str(strides), layout_of(tensor))
+
+
+def _fixed(axis: FixedAxis) -> str:
+    only = "" if axis.case is None else f" in case {axis.case}"
+    return f"{axis.axis} = {axis.value}{only}, because {axis.because}"
 
 
 def _pattern(parts: PackageParts) -> str:

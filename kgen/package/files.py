@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgen.frontend.reference import ReferenceText, init_kwargs, reference_text
+from kgen.package.constraints import port_view
 from kgen.package.extraction import extraction_view
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE
+from kgen.package.incumbent import incumbent_files
 from kgen.package.input_text import input_view
 from kgen.package.kernel_test import kernel_test_view
 from kgen.package.parts import PackageParts, expected_evidence
@@ -47,8 +49,15 @@ def package_texts(parts: PackageParts) -> dict[str, str]:
         "shapes.json": shapes_text(parts),
         "plans/v0_plan.md": render("package/v0_plan.md.j2", extraction_view(parts)),
         "README.md": render("package/README.md.j2", readme_view(parts)),
+        **_port_files(parts),
     }
     return {**files, PLAN_FILE: plan_text(parts, (*files, PLAN_FILE))}
+
+
+def _port_files(parts: PackageParts) -> dict[str, str]:
+    if parts.spec.incumbent is None:
+        return {}
+    return {**incumbent_files(parts.spec.incumbent), "plans/port.md": render("package/port.md.j2", port_view(parts))}
 
 
 def with_fixed_name(reference: ReferenceText) -> str:

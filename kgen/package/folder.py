@@ -50,7 +50,8 @@ def file_names(folder: Path) -> frozenset[str]:
     names = set()
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        if name.parts[0] != MEASURED and not _IGNORED.intersection(name.parts) and not path.is_dir():
+        is_measured = name.parts[0] == MEASURED or name.parts[0].startswith(f".{MEASURED}.kgen-")
+        if not is_measured and not _IGNORED.intersection(name.parts) and not path.is_dir():
             names.add(name.as_posix())
     return frozenset(names)
 

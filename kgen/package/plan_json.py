@@ -5,13 +5,18 @@ from dataclasses import asdict
 from hashlib import sha256
 
 from kgen.errors.package import ShapesError
+from kgen.ir.problem import ProblemTensor
+from kgen.package.constraints import constraints_of
 from kgen.package.folder import GENERATOR, text_digest
-from kgen.package.parts import PackageParts
+from kgen.package.incumbent import incumbent_json
+from kgen.package.parts import PackageParts, work_of
 from kgen.planning.plan import Variant
 from kgen.render.digest import template_digests
+from kgen.spec.model import FixedAxis
 
 TEST_TEMPLATE = "package/test_kernel.py.j2"
 LINE = 120
+WORK = ("flops", "bytes_read", "bytes_written")
 
 
 def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
@@ -24,15 +29,31 @@ def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
             "name": spec.name,
             "family": parts.plan.family,
             "target": {"device": device.name, "arch": device.arch.isa},
+            "computation": str(parts.problem).splitlines(),
             "input_digest": input_digest(parts),
             "kernel_digest": text_digest(parts.kernel),
             "templates": dict(templates),
             "files": sorted(files),
+            "tolerance": {"rel_err": spec.tolerance.rel_err, "atol": spec.tolerance.atol},
+            "product_dtype": parts.product_dtype,
+            "outputs": [_output(t) for t in parts.problem.outputs],
+            "work": {w.case: {name: getattr(w, name) for name in WORK} for w in work_of(parts)},
+            "incumbent": incumbent_json(spec.incumbent),
+            "constraints": [asdict(c) for c in constraints_of(parts)],
             "evidence": [asdict(e) for e in parts.evidence],
-            "fixed": [{"axis": f.axis, "value": f.value, "because": f.because} for f in spec.fixed],
+            "fixed": [_fixed(f) for f in spec.fixed],
             "variants": [_variant(v) for v in parts.plan.variants],
         }
     )
+
+
+def _fixed(axis: FixedAxis) -> dict[str, object]:
+    only = {} if axis.case is None else {"case": axis.case}
+    return {"axis": axis.axis, "value": axis.value, "because": axis.because, **only}
+
+
+def _output(tensor: ProblemTensor) -> dict[str, object]:
+    return {"name": tensor.name, "dtype": str(tensor.type.dtype)}
 
 
 def shapes_text(parts: PackageParts) -> str:
@@ -52,9 +73,9 @@ def input_digest(parts: PackageParts) -> str:
     """Return a digest of everything the user decided: reference, inputs, cases, tolerance, fixed axes."""
     spec = parts.spec
     decided = (parts.reference, spec.inputs, spec.extents, spec.cases, spec.tolerance, spec.accepts, parts.init_kwargs)
-    fixed = tuple((f.axis, f.value, f.because) for f in spec.fixed)
+    fixed = tuple((f.axis, f.value, f.because, f.case) for f in spec.fixed)
     programs = tuple(str(program) for _, program in parts.programs)
-    return sha256(repr((spec.name, *decided, fixed, programs)).encode()).hexdigest()
+    return sha256(repr((spec.name, *decided, fixed, spec.incumbent, programs)).encode()).hexdigest()
 
 
 def _variant(variant: Variant) -> dict[str, object]:

@@ -13,6 +13,10 @@ FILES = (
     ("plan.json", "the plan, and why no other tile"),
     ("plans/v0_plan.md", "what was read out of the PyTorch text, and what was decided"),
 )
+PORT_FILES = (
+    ("incumbent.py", "the kernel that this one replaces, byte for byte"),
+    ("plans/port.md", "what the port keeps, and what is free"),
+)
 STOP_CONDITIONS = (
     "`test_kernel.py` passes every case, and `kgen check` finds the instructions below: before that, nothing is timed.",
     "Before the first timing, fix the parity band: the noise of two identical builds against each other.",
@@ -34,7 +38,7 @@ def readme_view(parts: PackageParts) -> ReadmeView:
         arch=device.arch.isa,
         spec=parts.source,
         usage=_usage(parts),
-        files=FILES,
+        files=(*FILES, *(PORT_FILES if parts.spec.incumbent is not None else ())),
         ridge=_ridge(parts),
         hardware=tuple(FactRow(words(n), number_text(q), q.source, str(q.confidence)) for n, q in used),
         roofline=tuple(_roofline(parts, work) for work in work_of(parts)),

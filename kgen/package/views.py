@@ -135,6 +135,25 @@ class TargetRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstraintRow:
+    """One thing that a port keeps, or may choose."""
+
+    name: str
+    value: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortView:
+    """`plans/port.md`: what replaces which incumbent, what stays as it is, and what is free."""
+
+    title: str
+    incumbent: str
+    fixed: tuple[ConstraintRow, ...]
+    free: tuple[ConstraintRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractionView:
     """`plans/v0_plan.md`: what was read out of the PyTorch text, and what was decided from it."""
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kgen.errors.package import FolderError, OccupiedFolderError
-from kgen.package.exchange import incoming, locked, put_in_place, recover, sync
+from kgen.exchange import incoming, locked, put_in_place, recover, sync
 from kgen.package.folder import (
     KERNEL_FILE,
     MEASURED,

@@ -96,6 +96,7 @@ class RankedCandidate:
     time_us: float
     terms: tuple[tuple[str, float], ...]
     bound_by: str
+    ctas: int  # tiles of the whole grid
     waves: int
     wave_efficiency: float
     padding_efficiency: float
@@ -118,6 +119,7 @@ class RankedCandidate:
             "time_us": self.time_us,
             "terms_us": dict(self.terms),
             "bound_by": self.bound_by,
+            "ctas": self.ctas,
             "waves": self.waves,
             "wave_efficiency": self.wave_efficiency,
             "padding_efficiency": self.padding_efficiency,
@@ -202,6 +204,7 @@ def _ranked(legal: LegalSet, ranking: Ranking, row: int) -> RankedCandidate:
         time_us=_us(ranking.total[row]),
         terms=tuple({**resources, **per_tile, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),
+        ctas=int(ranking.ctas[row]),
         waves=int(ranking.waves.waves[row]),
         wave_efficiency=round(float(ranking.waves.efficiency[row]), 4),
         padding_efficiency=round(float(ranking.padding[row]), 4),

@@ -18,7 +18,7 @@ from kgen.target import Device
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What every solve of one plan has in common; `base_align` is what the spec promises for every tensor, in bytes."""
+    """What the solves of one case have in common; `base_align` is what the spec promises for every tensor, in bytes."""
 
     device: Device
     base_align: int
@@ -34,21 +34,25 @@ class _Request:
 
 
 def plan_gemm(
-    name: str, forms: Mapping[str, GemmForm], device: Device, fixed: Mapping[str, Value], base_align: int
+    name: str,
+    forms: Mapping[str, GemmForm],
+    device: Device,
+    fixed: Mapping[str, Mapping[str, Value]],
+    base_align: int,
 ) -> Plan:
-    """Return the plan of all cases on one device.
+    """Return the plan of all cases on one device; `fixed` holds the axes that the spec decides, by case.
 
     Raises `UnsupportedError` when no candidate is legal, with the rules that reject them.
     """
-    request = _Request(device, base_align, fixed)
-    variants = _variants(forms, request)
+    requests = {case: _Request(device, base_align, fixed.get(case, {})) for case in forms}
+    variants = _variants(forms, requests)
     if len({v.store_path for v in variants}) > 1:
-        variants = _variants(forms, request.with_store("direct"))
+        variants = _variants(forms, {case: request.with_store("direct") for case, request in requests.items()})
     return Plan(name, "gemm", device, variants)
 
 
-def _variants(forms: Mapping[str, GemmForm], request: _Request) -> tuple[Variant, ...]:
-    return tuple(v for case, form in forms.items() for v in _case(case, form, request))
+def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[Variant, ...]:
+    return tuple(v for case, form in forms.items() for v in _case(case, form, requests[case]))
 
 
 def _case(case: str, form: GemmForm, request: _Request) -> tuple[Variant, ...]:

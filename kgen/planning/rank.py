@@ -17,6 +17,7 @@ class Ranking:
 
     order: np.ndarray
     total: np.ndarray
+    ctas: np.ndarray  # tiles, those that fill up the last clusters included
     waves: GridWaves
     tile: TileTime
     raster: Raster
@@ -33,9 +34,10 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
     tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active))
     total = tile.launch + tile.fill + waves.waves * (tile.mainloop + tile.epilogue)
-    area = grid.clusters * grid.cluster_size * columns["tile_m"] * columns["tile_n"]
+    ctas = grid.clusters * grid.cluster_size
+    area = ctas * columns["tile_m"] * columns["tile_n"]
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
-    return Ranking(_order(columns, total), total, waves, tile, raster, padding)
+    return Ranking(_order(columns, total), total, ctas, waves, tile, raster, padding)
 
 
 def _order(columns: Mapping[str, np.ndarray], total: np.ndarray) -> np.ndarray:

@@ -173,6 +173,9 @@ class SpecDocument(_Block):
     tolerance: ToleranceBlock = Field(default=ToleranceBlock(), description="default: by the coarsest input dtype")
     targets: list[_Name] = Field(default=[], description="devices to generate for")
     fixed: dict[_Identifier, FixedBlock] = Field(default={}, description="axes of the candidate that are decided here")
+    fixed_by_case: dict[_CaseId, dict[_Identifier, FixedBlock]] = Field(
+        default={}, description="case id: axes that are decided here for that case alone"
+    )
     accepts: AcceptsBlock = Field(
         default=AcceptsBlock(), description="what the kernel accepts beyond its inputs' types"
     )

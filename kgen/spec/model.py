@@ -89,12 +89,13 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class FixedAxis:
-    """An axis of the candidate the user decides, and why."""
+    """An axis of the candidate the user decides, and why; `case` is None where it is decided for every case."""
 
     axis: str
     value: FixedValue
     because: str
     where: Where | None = field(default=None, compare=False)
+    case: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class Spec:
     def case(self, case_id: str) -> Case:
         """Return the case of that id."""
         return next(c for c in self.cases if c.id == case_id)
+
+    def fixed_for(self, case_id: str) -> tuple[FixedAxis, ...]:
+        """Return the axes that are decided for a case; what is decided for it alone comes last and wins."""
+        common = tuple(f for f in self.fixed if f.case is None)
+        return (*common, *(f for f in self.fixed if f.case == case_id))
 
     def target_place(self, target: str) -> Where | None:
         """Return where the spec names a target; a spec that was made in Python has no places."""

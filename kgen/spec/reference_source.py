@@ -82,7 +82,7 @@ def _file(document: Document, key: KeyPath, name: str, folder: Path) -> SourceTe
     if Path(name).is_absolute() or not path.is_relative_to(folder.resolve()):
         raise FileEscapesFolderError(where=where, path=name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8")  # as it stands: a copy of it is byte for byte the same
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ReferenceFileError(where=where, path=name, reason=reason) from None

@@ -52,14 +52,27 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         cases,
         _tolerance(checked, inputs),
         tuple(checked.targets),
-        tuple(
-            FixedAxis(axis, _fixed_value(block.value), block.because, document.where(("fixed", axis, "value")))
-            for axis, block in checked.fixed.items()
-        ),
+        _fixed(document, checked, tuple(case.id for case in cases)),
         Accepts(16 if checked.accepts.base_alignment == 16 else 1),
         resolve_reference(document, ("incumbent",), incumbent, folder) if incumbent else None,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
     )
+
+
+def _fixed(document: Document, checked: SpecDocument, cases: tuple[str, ...]) -> tuple[FixedAxis, ...]:
+    found = []
+    for axis, block in checked.fixed.items():
+        where = document.where(("fixed", axis, "value"))
+        found.append(FixedAxis(axis, _fixed_value(block.value), block.because, where))
+    for case, axes in checked.fixed_by_case.items():
+        key: KeyPath = ("fixed_by_case", case)
+        if case not in cases:
+            where, advice = document.where(key, key=True), suggest(case, cases, "case")
+            raise UnknownNameError(where=where, place=place_name(key), name=case, kind="a case", suggestion=advice)
+        for axis, block in axes.items():
+            where = document.where((*key, axis, "value"))
+            found.append(FixedAxis(axis, _fixed_value(block.value), block.because, where, case))
+    return tuple(found)
 
 
 def _fixed_value(value: object) -> bool | int | str | tuple[int, ...]:

@@ -15,6 +15,7 @@ import pytest
 
 from kgen.check import CheckResult, check_package, check_packages
 from kgen.check.cache import Cache
+from kgen.check.release import release_of_package
 from kgen.errors.check import ArchNotCheckableError
 
 pytestmark = pytest.mark.emitted
@@ -244,6 +245,66 @@ def test_a_second_check_reads_the_cache_until_something_changes(tmp_path: Path) 
     assert check_package(folder, cache=cache).from_cache
     (folder / "kernel.py").write_text(ADD + "\n# edited\n")
     assert not check_package(folder, cache=cache).from_cache
+
+
+def test_the_digest_follows_the_machine_code_and_not_the_text(tmp_path: Path) -> None:
+    source = (ROOT / "generated/h200/gemm_bf16/kernel.py").read_text()
+    assert "producer_registers" in source and "stages=4" in source
+    renamed = source.replace("gemm_tma", "multiply").replace("producer_registers", "few").replace("pipe,", "ring,")
+    renamed = (
+        renamed.replace("pipe.", "ring.").replace("pipe =", "ring =").replace("@cute.kernel", "# a word\n@cute.kernel")
+    )
+    texts = {"as_emitted": source, "renamed": renamed, "fewer_stages": source.replace("stages=4", "stages=3")}
+    folders = [package(tmp_path / name, text) for name, text in texts.items()]
+    emitted, same, other = check_packages(folders, cache=Cache(tmp_path / "cache"))
+    assert emitted.code_digest is not None and emitted.code_digest == same.code_digest
+    assert emitted.variants[0].kernels[0].kernel != same.variants[0].kernels[0].kernel
+    assert other.code_digest is not None and other.code_digest != emitted.code_digest
+    assert emitted.variants[0].kernels[0].cluster == (2, 1, 1)
+
+
+# Two kernels in one cubin: the order of its functions follows from their names.
+TWO = (
+    HEAD
+    + """
+VARIANTS = (Variant("two", 1024),)
+
+
+@cute.kernel
+def aaa_kernel(x: cute.Tensor):
+    x[cute.arch.thread_idx()[0]] = 1.0
+
+
+@cute.kernel
+def zzz_kernel(x: cute.Tensor):
+    testing.assert_(cute.arch.thread_idx()[0] < 48, "too far")
+    x[cute.arch.thread_idx()[0]] = x[cute.arch.thread_idx()[0]] + 1.0
+
+
+@cute.jit
+def launch(x: cute.Tensor, stream):
+    aaa_kernel(x).launch(grid=(1, 1, 1), block=(128, 1, 1), stream=stream)
+    zzz_kernel(x).launch(grid=(1, 1, 1), block=(64, 1, 1), stream=stream)
+
+
+def compile_variant(name):
+    return compiled(launch, VARIANTS[0].n)
+"""
+).replace("import cutlass.cute as cute\n", "import cutlass.cute as cute\nimport cutlass.cute.testing as testing\n")
+
+
+def test_asserts_are_seen_and_names_do_not_order_the_digest(tmp_path: Path) -> None:
+    swapped = TWO.replace("aaa_", "mmm_").replace("zzz_", "aaa_").replace("mmm_", "zzz_")
+    asserting = TWO.replace("--enable-tvm-ffi", "--enable-tvm-ffi --enable-assertions --opt-level 2")
+    texts = {"plain": TWO, "swapped": swapped, "asserting": asserting}
+    folders = [package(tmp_path / name, text) for name, text in texts.items()]
+    plain, other, checked = check_packages(folders, cache=Cache(tmp_path / "cache"))
+    assert plain.code_digest is not None and plain.code_digest == other.code_digest != checked.code_digest
+    release = release_of_package(plain.folder, plain.variants, "sm_90a", {})
+    assert release.ok and (release.target, release.optimization, release.asserts_off) == ("sm_90a", "3", True)
+    release = release_of_package(checked.folder, checked.variants, "sm_90a", {})
+    assert (release.optimization, release.asserts_off, len(release.problems)) == ("2", False, 3)
+    assert "asserts are in the machine code of two: kernel_cutlass_zzz_kernel" in "".join(release.problems)
 
 
 def test_a_package_that_breaks_its_process_costs_only_itself(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-import kgen.package.exchange as exchange_module
-from kgen.package.exchange import recover
+import kgen.exchange as exchange_module
+from kgen.exchange import recover
 from kgen.package.folder import compare_package, text_digest
 from kgen.package.write import write_package
 

@@ -74,7 +74,7 @@ def test_a_kernel_as_planned_has_no_finding() -> None:
         ({"tma_loads": 0}, "tma: TMA loads: expected at least one, found 0"),
         ({"tma_stores": 0}, "tma: TMA stores: expected at least one, found 0"),
         ({"tma_multicasts": 0}, "tma: TMA multicast loads: expected at least one, found 0"),
-        ({"spill_loads": 3, "spill_stores": 2}, "tma: spills: expected at most 0, found 3 LDL and 2 STL"),
+        ({"spill_loads": 3, "spill_stores": 2}, "tma: spills: expected at most 0, found 3 loads and 2 stores"),
         ({"threads": 256}, "tma: threads: expected 384, found 256"),
         ({"dynamic_smem_bytes": 1024}, "tma: dynamic smem: expected 230400 bytes, found 1024 bytes"),
         (

@@ -1,8 +1,15 @@
-"""Reading listings, resource usage and compiled host code."""
+"""Reading listings, resource usage and compiled host code; the digest of what was read."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from kgen.check.launch import Launch, launches_of
-from kgen.check.sass import KernelEvidence, MmaSites, arch_of, kernels_of
+from kgen.check.sass import KernelEvidence, MmaSites, arch_of, kernels_of, machine_code_of
+from kgen.errors.check import UnknownIsaError
 
+CODE = machine_code_of("sm_90a")
 LISTING = """
 \t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_ACCELERATORS EF_CUDA_SM90 EF_CUDA_X(EF_CUDA_SM90)"
 \t.section\t.text.kernel_gemm,"ax",@progbits
@@ -41,7 +48,9 @@ Resource usage:
   REG:168 STACK:0 SHARED:1024 LOCAL:0 CONSTANT[0]:960 TEXTURE:0 SURFACE:0 SAMPLER:0
 """
 
-# What a launch with 384 x 1 x 1 threads and 230400 bytes looks like; the second has a run-time block size.
+# What a launch with 384 x 1 x 1 threads, 230400 bytes and clusters of 2 x 1 x 1 looks like, which also sets
+# cudaLaunchAttributeCooperative to 0; the second has a run-time block size and no cluster.
+ATTRIBUTE = "!llvm.struct<(i32, array<4 x i8>, array<64 x i8>)>"
 CONFIG = "!llvm.struct<(array<3 x i32>, array<3 x i32>, i64, ptr, ptr, i32)>"
 HOST = f"""
   llvm.func @launch(%arg0: i32) -> i32 {{
@@ -59,6 +68,22 @@ HOST = f"""
     llvm.store %15, %93 : i64, !llvm.ptr
     %94 = llvm.getelementptr %87[0, 0, 0] : (!llvm.ptr) -> !llvm.ptr, {CONFIG}
     llvm.store %arg0, %94 : i32, !llvm.ptr
+    %4 = llvm.mlir.constant(4 : i32) : i32
+    %2 = llvm.mlir.constant(2 : i32) : i32
+    %140 = llvm.getelementptr %138[%156] : (!llvm.ptr, i32) -> !llvm.ptr, {ATTRIBUTE}
+    %141 = llvm.getelementptr %140[0, 0] : (!llvm.ptr) -> !llvm.ptr, {ATTRIBUTE}
+    llvm.store %4, %141 : i32, !llvm.ptr
+    %142 = llvm.getelementptr %140[0, 2] : (!llvm.ptr) -> !llvm.ptr, {ATTRIBUTE}
+    %143 = llvm.getelementptr %142[0, 0] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(i32, i32, i32)>
+    llvm.store %2, %143 : i32, !llvm.ptr
+    %144 = llvm.getelementptr %142[0, 1] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(i32, i32, i32)>
+    llvm.store %13, %144 : i32, !llvm.ptr
+    %145 = llvm.getelementptr %142[0, 2] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(i32, i32, i32)>
+    llvm.store %13, %145 : i32, !llvm.ptr
+    %165 = llvm.getelementptr %164[0, 0] : (!llvm.ptr) -> !llvm.ptr, {ATTRIBUTE}
+    llvm.store %2, %165 : i32, !llvm.ptr
+    %166 = llvm.getelementptr %164[0, 2] : (!llvm.ptr) -> !llvm.ptr, {ATTRIBUTE}
+    llvm.store %0, %166 : i32, !llvm.ptr
     %181 = llvm.mlir.addressof @kernels_kernel_gemm : !llvm.ptr
     %182 = llvm.load %181 : !llvm.ptr -> !llvm.ptr
     %183 = llvm.call @_cudaLaunchKernelEx(%168, %182, %171) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
@@ -76,7 +101,7 @@ HOST = f"""
 
 
 def test_each_kernel_of_a_cubin_is_counted_apart() -> None:
-    gemm, tail = kernels_of(LISTING, USAGE)
+    gemm, tail = kernels_of(LISTING, USAGE, CODE)
     assert gemm == KernelEvidence(
         kernel="kernel_gemm",
         mma=(MmaSites("HGMMA", "64x256x16.F32.BF16", 2),),
@@ -90,6 +115,7 @@ def test_each_kernel_of_a_cubin_is_counted_apart() -> None:
         spill_stores=0,
         instructions=11,
         register_pool=(40, 232),
+        instructions_digest=gemm.instructions_digest,
         registers=168,
         static_smem_bytes=1024,
     )
@@ -110,13 +136,94 @@ def test_the_arch_tells_an_a_target_from_a_plain_one() -> None:
 
 def test_launch_arguments_come_from_the_host_code() -> None:
     assert launches_of(HOST) == (
-        Launch("kernels_kernel_gemm", threads=384, dynamic_smem_bytes=230400),
-        Launch("kernels_kernel_tail", threads=None, dynamic_smem_bytes=None),
+        Launch("kernels_kernel_gemm", threads=384, dynamic_smem_bytes=230400, cluster=(2, 1, 1)),
+        Launch("kernels_kernel_tail", threads=None, dynamic_smem_bytes=None, cluster=None),
     )
     assert launches_of(HOST)[0].is_of("kernel_gemm")
     assert not launches_of(HOST)[0].is_of("gemm")
 
 
+def test_a_cluster_that_is_computed_at_run_time_is_not_known() -> None:
+    assert launches_of(HOST.replace("store %2, %143", "store %arg0, %143"))[0].cluster is None
+
+
+def test_mnemonics_come_from_the_arch_file() -> None:
+    other = replace(
+        CODE, tensor_core=("MMA",), bulk_load=(), multiply_add=("HGMMA.64x256x16",), spill_load=("EXIT", "BRA")
+    )
+    gemm = kernels_of(LISTING, USAGE, other)[0]
+    assert (gemm.mma, gemm.tma_loads, gemm.tma_multicasts, gemm.ffma, gemm.spill_loads) == ((), 0, 0, 2, 2)
+    assert machine_code_of("gfx942").bulk_load == ("buffer_load",)
+    with pytest.raises(UnknownIsaError, match=r"no arch file describes the machine code of sm_75; known: .*sm_90a"):
+        machine_code_of("sm_75")
+
+
+ASSERT = """
+\t.section\t.text.checked,"ax",@progbits
+checked:
+.text.checked:
+        /*0000*/                   CALL.ABS.NOINC R2 ;
+        /*0010*/              @P1  BPT.TRAP 0x1 ;
+        /*0020*/                   CALL.REL.NOINC `($checked$slow) ;
+$checked$slow:
+        /*0030*/                   RET.REL.NODEC R12 `(checked) ;
+\t.type\t\t__assertfail,@function
+"""
+
+
+def test_traps_and_calls_of_assert_are_counted() -> None:
+    (kernel,) = kernels_of(ASSERT, "", CODE)
+    assert (kernel.traps, kernel.assert_calls) == (1, 1)
+    (printing,) = kernels_of(ASSERT.replace("__assertfail", "vprintf"), "", CODE)
+    assert (printing.traps, printing.assert_calls) == (1, 0)
+
+
+def digests(listing: str, usage: str = USAGE) -> list[str]:
+    return [kernel.code_digest for kernel in kernels_of(listing, usage, CODE)]
+
+
+def test_the_digest_knows_no_names_labels_encodings_and_comments() -> None:
+    renamed = LISTING.replace("kernel_gemm", "product").replace(".L_x_1", ".L_x_77").replace("\t.global", "// a word\n")
+    assert digests(renamed, USAGE.replace("kernel_gemm", "product")) == digests(LISTING)
+    encoded = LISTING.replace(" ;\n", " ;    /* 0x00000a00ff017b82 */\n         /* 0x000e620000000800 */\n")
+    assert digests(encoded) == digests(LISTING)
+    renamed = ASSERT.replace("checked", "safe")
+    assert digests(renamed) == digests(ASSERT)
+    # as cuobjdump writes them
+    assert digests(ASSERT.replace("`($checked$slow)", "0x30").replace("`(checked)", "0x0")) == digests(ASSERT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("R24, gsb0", "R28, gsb0"),  # an operand
+        ("@!P0 UTMALDG", "@P0 UTMALDG"),  # a predicate
+        ("UTMALDG.2D [UR16]", "UTMALDG.3D [UR16]"),  # a modifier
+        (".L_x_1:\n        /*0040*/", "        /*0040*/"),  # where a jump leads to
+    ],
+)
+def test_the_digest_knows_every_instruction(old: str, new: str) -> None:
+    assert old in LISTING
+    changed, kept = zip(digests(LISTING), digests(LISTING.replace(old, new)), strict=True)
+    assert changed[0] != changed[1] and kept[0] == kept[1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"registers": 160},
+        {"static_smem_bytes": 2048},
+        {"dynamic_smem_bytes": 1024},
+        {"threads": 256},
+        {"cluster": (2, 1, 1)},
+    ],
+)
+def test_the_digest_knows_resources_and_launch(changes: dict[str, Any]) -> None:
+    gemm = kernels_of(LISTING, USAGE, CODE)[0]
+    assert replace(gemm, **changes).code_digest != gemm.code_digest
+    assert replace(gemm, kernel="other").code_digest == gemm.code_digest
+
+
 def test_text_that_is_something_else_gives_nothing() -> None:
-    assert kernels_of("", "") == ()
+    assert kernels_of("", "", CODE) == ()
     assert launches_of("") == ()

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -25,9 +26,10 @@ KERNEL = KernelEvidence(
     registers=168,
     static_smem_bytes=1024,
     threads=384,
+    cluster=(2, 1, 1),
 )
 VARIANTS = (VariantEvidence("row[0]", 0.6, "sm_90a", (KERNEL,), sass="listing"), VariantEvidence("bad", failure="no"))
-SPILLS = Finding("row[0]", "spills", "at most 0", "1 LDL and 1 STL")
+SPILLS = Finding("row[0]", "spills", "at most 0", "1 loads and 1 stores")
 RESULT = CheckResult(Path("p"), "gemm", "h200", "sm_90a", VARIANTS, (SPILLS,), ("edited",), False, 2.5)
 
 
@@ -45,10 +47,11 @@ def test_the_table_shows_every_kernel_finding_and_note() -> None:
         "HGMMA.64x256x16.F32.BF16 x 8",
         "2 (1 multicast)",
         "168 (pool 40/232)",
+        "384 (cluster 2x1x1)",
         "? + 1024 static",
         "not compiled",
         "FAILED: 1 findings",
-        "- row[0]: spills: expected at most 0, found 1 LDL and 1 STL",
+        "- row[0]: spills: expected at most 0, found 1 loads and 1 stores",
         "note: edited",
     ):
         assert part in text
@@ -59,9 +62,28 @@ def test_json_holds_the_same_without_the_listing() -> None:
     assert value["ok"] is False and value["device"] is None
     row, failed = value["compiled"]["variants"]
     assert row["kernels"][0]["mma"] == [{"kind": "HGMMA", "shape": "64x256x16.F32.BF16", "sites": 8}]
+    assert row["kernels"][0]["code_digest"] == KERNEL.code_digest and row["kernels"][0]["cluster"] == [2, 1, 1]
     assert "sass" not in row and failed["failure"] == "no"
     assert value["compiled"]["findings"][0]["message"] == str(SPILLS)
     assert RESULT.listing() == "// variant row[0]\nlisting\n"
+
+
+def test_digests_combine_kernels_and_variants() -> None:
+    other = replace(KERNEL, kernel="kernel_tail", registers=40)
+    ab, ba = VariantEvidence("x", kernels=(KERNEL, other)), VariantEvidence("x", kernels=(other, KERNEL))
+    assert ab.code_digest == ba.code_digest != VariantEvidence("x", kernels=(KERNEL,)).code_digest
+    one, two = VariantEvidence("one", kernels=(KERNEL,)), VariantEvidence("two", kernels=(other,))
+    result = replace(RESULT, variants=(one, two))
+    assert result.code_digest == replace(RESULT, variants=(two, one)).code_digest
+    assert result.code_digest != replace(RESULT, variants=(replace(one, kernels=(other,)), two)).code_digest
+    assert f"machine code {result.code_digest}" in text_of(check_table(result))
+    # what was not compiled has no digest
+    assert RESULT.code_digest is None and "machine code" not in text_of(check_table(RESULT))
+
+
+def test_evidence_survives_the_cache() -> None:
+    stored = json.loads(json.dumps(asdict(VARIANTS[0])))
+    assert VariantEvidence.from_json(stored) == VARIANTS[0]
 
 
 def test_a_device_result_is_a_table_of_its_cases() -> None:

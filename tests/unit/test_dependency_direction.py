@@ -5,9 +5,10 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
   for the reference's text, and `render`.
 - `render` may be imported by `backends` and `package`, whose texts it renders.
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
+- `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench` holds the commands of `cli` that work on measurements.
+  `cli_bench` and `cli_measure` hold the commands of `cli` that work on records and that measure.
 """
 
 import ast
@@ -32,10 +33,11 @@ MAY_SEE = {
     "families": "errors resources ir spec target rules",
     "planning": "errors resources ir spec target rules families",
     "backends": "errors resources ir spec target rules families planning render",
-    "package": "errors resources ir spec target rules families planning render frontend",
+    "exchange": "",
+    "package": "errors resources ir spec target rules families planning render frontend exchange",
     "pipeline": "errors resources ir spec target rules families planning backends package frontend",
     "check": "errors target",
-    "bench": "errors target",
+    "bench": "errors target check render exchange",
     "doctor": "errors target check",
     "support": "errors resources target",
     "request": "errors spec target frontend",
@@ -43,24 +45,31 @@ MAY_SEE = {
     "built": "errors resources ir spec target frontend package pipeline check doctor",
     "api": "errors spec target planning package pipeline check request solution built",
     "golden": "errors spec target package api",
+    "incumbents": "errors spec",
+    "tune": "errors spec target rules check bench request api",
+    "sweep": "errors planning check bench api tune",
+    "port": "errors spec bench api tune",
     "show": "errors target rules planning support solution golden",
     "cli_bench": "errors target bench show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench",
-    "__init__": "errors api",
+    "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "api_measure": "errors rules spec target bench request incumbents tune sweep port",
+    "__init__": "errors api api_measure",
 }
 # Third-party package -> who may import it. `built` and the annotations of `api` and `request` speak of tensors.
 HOMES = {
-    "torch": "frontend built api request",
+    "torch": "frontend bench built api request",
     "lark": "rules",
     "sympy": "rules",
     "numpy": "rules families planning",
     "jinja2": "render",
     "jsonschema": "bench",
     "ruamel": "spec target",
-    "pydantic": "spec",
+    "pydantic": "spec bench",
     "pydantic_core": "spec",
-    "rich": "check bench doctor show cli cli_bench",
-    "typer": "cli cli_bench",
+    "rich": "check bench doctor show cli cli_bench cli_measure",
+    "matplotlib": "bench",
+    "typer": "cli cli_bench cli_measure",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from kgen import doctor
 from kgen.check.gpu import Gpu
-from kgen.doctor import Diagnosis, diagnose, doctor_table, match_gpus
+from kgen.check.match import match_gpus
+from kgen.doctor import Diagnosis, diagnose, doctor_table
 from kgen.target import all_devices
 
 ROOT = Path(__file__).resolve().parents[2]

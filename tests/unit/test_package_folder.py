@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kgen.errors.package import FileNameError, FolderError, ForeignFilesError, OccupiedFolderError
-from kgen.package.exchange import aside, exchange, incoming
+from kgen.exchange import aside, exchange, incoming
 from kgen.package.folder import compare_package, text_digest
 from kgen.package.write import Measurements, Outcome, write_package
 
@@ -133,7 +133,7 @@ class TestWithoutExchange:
 
     @pytest.fixture(autouse=True)
     def no_exchange(self, monkeypatch):
-        monkeypatch.setattr("kgen.package.exchange.exchange", lambda one, other: False)
+        monkeypatch.setattr("kgen.exchange.exchange", lambda one, other: False)
 
     def test_replaces(self, tmp_path):
         write_package(files(), tmp_path / "p")

@@ -1,90 +1,57 @@
 """The emitted test, run on the CPU against kernels that are right and kernels that are wrong in one way each."""
 
-import importlib.util
-import json
+import hashlib
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
-
-from kgen.package.views import InputTensorView, InputView, KernelTestView, WorkView
-from kgen.render import render
-
-TEST_VIEW = KernelTestView(
-    title="relu(a @ b.T + bias)",
-    is_module=False,
-    rel_err="0.01",
-    element_err="0.1",
-    element_err_reason="ten times REL_ERR",
-    atol="None",
-    offsets="0, 1",
-    offsets_reason="any base address is accepted",
-    refused_offsets="",
-    device="h200",
-    sm_count=132,
-    peak_flops="9.89e14",
-    peak_flops_source="bf16, dense",
-    peak_bytes="4.8e12",
-    peak_bytes_source="HBM",
-    work=(WorkView("base", 2 * 48 * 40 * 32, 2 * (48 * 32 + 40 * 32 + 40), 2 * 48 * 40),),
-)
-INPUT_VIEW = InputView(
-    title=TEST_VIEW.title,
-    parameters="M, N, K",
-    tensors=(
-        InputTensorView("a", "torch.bfloat16", "(M, K)", "(K + 8, 1)"),
-        InputTensorView("b", "torch.bfloat16", "(N, K)", "(1, N)"),
-        InputTensorView("bias", "torch.bfloat16", "(N,)", "(1,)"),
-    ),
-)
-SHAPES = {
-    "base": {"init_kwargs": None, "input_kwargs": {"M": 48, "N": 40, "K": 32}},
-    "ragged": {"init_kwargs": None, "input_kwargs": {"M": 7, "N": 40, "K": 33}},
-}
-REFERENCE = """
 import torch
+from kernel_test_package import KERNEL, RIGHT, SHAPES, TEST_VIEW, arguments_of, load_test, package, run
 
-def reference(a, b, bias):
-    return torch.relu(a @ b.T + bias)
-"""
-KERNEL = """
-import time
-import torch
-
-ACCEPTED = {(48, 40, 32), (7, 40, 33)}
-
-def kernel(a, b, bias):
-    for name, x, rank in (("a", a, 2), ("b", b, 2), ("bias", bias, 1)):
-        if x.dtype != torch.bfloat16:
-            raise TypeError(f"{name} is {x.dtype}, not torch.bfloat16")
-        if x.ndim != rank:
-            raise ValueError(f"{name} has {x.ndim} axes, not {rank}")
-    if (*a.shape[:1], *b.shape) not in ACCEPTED or a.shape[1] != b.shape[1] or b.shape[:1] != bias.shape:
-        raise ValueError(f"no variant for shapes {a.shape}, {b.shape}, {bias.shape}")
-    if a.stride(1) != 1 or b.stride(0) != 1:
-        raise ValueError(f"no variant for strides {a.stride()}, {b.stride()}")
-    out = torch.empty(a.shape[0], b.shape[0], dtype=torch.bfloat16, device=a.device)
-    BODY
-    return out
-"""
-# the emitted test runs on CUDA; this runs the same code on the CPU
-ON_CPU = """
-import sys
-import test_kernel
-
-if __name__ == "__main__":
-    sys.exit(test_kernel.main(device="cpu"))
-"""
-RIGHT = "out.copy_(torch.relu(a.float() @ b.float().T + bias.float()))"
+ROW = 40 * 2  # bytes of the output's
 # name of a wrong kernel: its body, and the part of the failure that shows the test caught it for its own reason
 WRONG = {
     "zeros": ("out.zero_()", "rel_err 1 is above 0.01"),
     "half magnitude": (f"{RIGHT} * 0.5; out.mul_(0.5)", "rel_err 0.5 is above 0.01"),
     "one element": (f"{RIGHT}; out[-1, -1] += 1", "one element is off by"),
     "NaN on one side": (f"{RIGHT}; out[0, 3] = float('nan')", "seed 0, offset 0: output 0: NaN in 1 places"),
-    "drops NaN": (f"{RIGHT}; out.nan_to_num_(0.0)", "with NaN and Inf in the inputs: output 0: NaN in 0 places"),
-    "stale memory": ("out[:3].copy_(torch.relu(a[:3].float() @ b.float().T + bias.float()))", "NaN in"),
+    "drops NaN": (
+        f"{RIGHT}; out.nan_to_num_(0.0)",
+        "with NaN and Inf in the inputs, offset 0: output 0: NaN in 0 places",
+    ),
+    "stale memory": (
+        "out[:3].copy_(torch.relu(a[:3].float() @ b.float().T + bias.float()))",
+        "output 0: 1800 of 1920 elements were never written",
+    ),
+    "a row after the output": (
+        f"{RIGHT}; ctypes.memset(out.data_ptr() + out.nbytes, 0x3F, {ROW})",
+        "output 0: memory after its last element was written to",
+    ),
+    "a row before the output": (
+        f"{RIGHT}; ctypes.memset(out.data_ptr() - {ROW}, 0x3F, {ROW})",
+        "output 0: memory before its first element was written to",
+    ),
+    "poison after the output": (  # the second call fills with other bytes
+        f"{RIGHT}; ctypes.memset(out.data_ptr() + out.nbytes, 0xFF, {ROW})",
+        "output 0: memory after its last element was written to",
+    ),
+    "past its workspace": (
+        f"work = a.new_zeros((4, 4), dtype=torch.float32); ctypes.memset(work.data_ptr() + 64, 1, 1); {RIGHT}",
+        "workspace float32[4, 4]: memory after its last element was written to",
+    ),
+    "a row after an input": (
+        f"{RIGHT}; out[-1] += torch.as_strided(a, (40,), (1,), a.storage_offset() + a.shape[0] * a.stride(0))",
+        "seed 0, offset 0: output 0: NaN in 40 places",
+    ),
+    "a row before an input": (
+        f"{RIGHT}; out[0] += torch.as_strided(a, (40,), (1,), a.storage_offset() - 40)",
+        "seed 0, offset 0: output 0: NaN in 40 places",
+    ),
+    "the first call only": (
+        f"{RIGHT}; globals().setdefault('RUNS', []).append(1); out.mul_(len(RUNS) % 2)",
+        "rel_err 1 is above 0.01",
+    ),
     "wrong dtype": (f"{RIGHT}; out = out.float()", "returns float32[48, 40], the reference bfloat16[48, 40]"),
     "wrong shape": (f"{RIGHT}; out = out.reshape(-1)", "returns bfloat16[1920], the reference bfloat16[48, 40]"),
     "wrong structure": (f"{RIGHT}; out = (out,)", "returns tuple(bfloat16[48, 40]), the reference bfloat16[48, 40]"),
@@ -106,44 +73,18 @@ WRONG = {
 }
 
 
-@dataclass(frozen=True)
-class Run:
-    exit_status: int
-    result: dict
-    output: str
-
-
-def package(folder, kernel_body=RIGHT, kernel=KERNEL, shapes=SHAPES, view=TEST_VIEW, reference=REFERENCE):
-    files = {
-        "kernel.py": kernel.replace("BODY", kernel_body),
-        "reference.py": reference,
-        "input.py": render("package/input.py.j2", INPUT_VIEW),
-        "test_kernel.py": render("package/test_kernel.py.j2", view),
-        "shapes.json": json.dumps(shapes),
-        "on_cpu.py": ON_CPU,
-    }
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return folder
-
-
-def run(folder, *arguments, script="on_cpu.py", limit_s=30):
-    command = [sys.executable, str(folder / script), *arguments]
-    environment = {"PATH": "/usr/bin:/bin", "TEST_TIMEOUT_SEC": str(limit_s), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-    mark = "[test_kernel] RESULT_JSON="
-    last = (done.stdout.splitlines() or [""])[-1]
-    assert last.startswith(mark), done.stdout + done.stderr
-    return Run(done.returncode, json.loads(last.removeprefix(mark)), done.stdout + done.stderr)
-
-
 def test_a_right_kernel_passes(tmp_path):
     found = run(package(tmp_path), "--version", "v3", "--no-memory", "--multi-seed", "2")
     assert found.exit_status == 0, found.output
     assert found.result["all_pass"] is True and found.result["failures"] == []
     assert [(c["id"], c["status"]) for c in found.result["cases"]] == [("base", "PASS"), ("ragged", "PASS")]
     assert 0 < found.result["rel_err"] < 0.01
-    assert found.result["version"] == "v3"
+    assert found.result["version"] == "v3" and found.result["measured"] == 0
+    assert found.result["kernel_sha256"] == hashlib.sha256((tmp_path / "kernel.py").read_bytes()).hexdigest()
+    assert found.result["device"] == {"name": "cpu", "compute_units": None}
+    assert found.result["versions"]["torch"] == torch.__version__
+    seed = found.result["fresh_seed"]
+    assert found.output.startswith(f"seed 0, fresh seed {seed}: --seed {seed} repeats it")
     # no device time on a CPU, and nothing in its place
     assert found.result["latency_us_by_shape"] == {"base": None, "ragged": None}
     assert found.result["latency_us_geomean"] is None and found.result["speedup_vs_ref_geomean"] is None
@@ -151,19 +92,13 @@ def test_a_right_kernel_passes(tmp_path):
 
 @pytest.fixture
 def check_case(monkeypatch):
-    """Check a package's case "base" in this process, which is quicker than in a child."""
+    """Check a case of a package in this process, which is quicker than in a child."""
 
-    def check(folder, *argv):
-        monkeypatch.syspath_prepend(folder)
-        for name in ("kernel", "reference", "input"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        spec = importlib.util.spec_from_file_location(f"emitted_test_{folder.name}", folder / "test_kernel.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, spec.name, module)
-        spec.loader.exec_module(module)
-        _, arguments = module.parse(argv)
+    def check(folder, *argv, extents=None):
+        module = load_test(folder, monkeypatch)
         result = module.Result("base")
-        module.check_case("base", SHAPES, arguments, "cpu", result)
+        cases = {"base": {"init_kwargs": None, "input_kwargs": extents}} if extents else SHAPES
+        module.check_case("base", cases, arguments_of(module, *argv), "cpu", result)
         return result
 
     yield check
@@ -187,6 +122,57 @@ def test_a_wrong_kernel_fails_for_its_reason(tmp_path, check_case, body, reason)
     assert any(reason in failure for failure in result.failures), result.failures
 
 
+@pytest.mark.parametrize(
+    "extents", [{"M": 1, "N": 40, "K": 1}, {"M": 0, "N": 40, "K": 32}, {"M": 7, "N": 40, "K": 0}], ids=str
+)
+def test_extents_of_one_and_zero(tmp_path, check_case, extents):
+    result = check_case(package(tmp_path), extents=extents)
+    assert (result.status, result.failures) == ("PASS", [])
+    wrong = check_case(package(tmp_path, f"{RIGHT}; out.add_(1.0)"), extents=extents)
+    assert wrong.failures == [] if extents["M"] == 0 else wrong.status == "FAIL"
+
+
+def test_strides_along_axes_of_one_element_mean_nothing(tmp_path, check_case):
+    body = f"a = a.as_strided(a.shape, a.stride(), a.stride(0) - 9 + a.storage_offset()); {RIGHT}"
+    failures = check_case(package(tmp_path, body), extents={"M": 1, "N": 40, "K": 1}).failures
+    assert failures == [
+        "base, with other strides along axes of one element: output 0: NaN in 40 places, the reference in 0: "
+        "not the same"
+    ]
+
+
+@pytest.mark.parametrize("make", ["torch.empty", "torch.empty_like", "a.new_empty", "torch.zeros", "torch.ones"])
+def test_what_a_kernel_allocates_looks_as_usual(tmp_path, monkeypatch, make):
+    module = load_test(package(tmp_path), monkeypatch)
+    a = torch.ones(3, 5, dtype=torch.int32)
+    with module.GuardBands(0xFF) as bands:
+        out = eval(f"{make}({'a' if 'like' in make else '(3, 5), dtype=torch.int32'})", {"torch": torch, "a": a})
+        columns = torch.empty_strided((3, 5000), (1, 3), dtype=torch.float64)
+        nothing = torch.empty(0, 7)
+    assert out.is_contiguous() and out.storage_offset() == 0 and out.untyped_storage().nbytes() == 60
+    assert out.unique().tolist() == [{"torch.zeros": 0, "torch.ones": 1}.get(make, -1)]
+    assert columns.stride() == (1, 3) and columns.isnan().all() and nothing.shape == (0, 7)
+    assert bands.damage([out, columns, nothing]) == []
+    assert [(x.shape, len(before)) for x, before, _ in bands.guarded][1:] == [((3, 5000), 4096), ((0, 7), 4096)]
+    wide = torch.empty(2, 3000)
+    with module.GuardBands(0xFF) as bands:
+        torch.empty_like(wide)
+    assert [len(band) for band in bands.guarded[0][1:]] == [12032, 12032]  # a row, in whole 256 bytes
+
+
+def test_an_integer_that_is_left_unwritten_shows_whatever_the_poison_is(tmp_path, monkeypatch):
+    module = load_test(package(tmp_path), monkeypatch)
+    expected = torch.tensor([-1, -1], dtype=torch.int8)  # what the first poison reads as
+
+    def kernel(a):
+        out = torch.empty(2, dtype=torch.int8)
+        out[1] = -1
+        return out
+
+    problems = module.check_call(kernel, {"a": torch.ones(2)}, expected, arguments_of(module), module.Result("base"))
+    assert problems == ["output 0: 1 of 2 elements were never written", "output 0: 1 of 2 elements differ"]
+
+
 def test_failures_are_reported(tmp_path):
     body = "import os\n    if a.shape[0] == 7: os._exit(7)\n    raise RuntimeError('no luck')"
     found = run(package(tmp_path, body))
@@ -206,7 +192,7 @@ def test_failures_are_reported(tmp_path):
 )
 def test_a_hang_is_ended_and_the_other_cases_run(tmp_path, hang):
     body = f"if a.shape[0] == 48:\n        {hang}\n    {RIGHT}"
-    found = run(package(tmp_path, body), limit_s=2)
+    found = run(package(tmp_path, body), limit_s=5)
     assert found.exit_status == 1
     assert [c["status"] for c in found.result["cases"]] == ["TIMEOUT_FAIL", "PASS"]
     assert found.result["cases"][0]["rel_err"] is None
@@ -226,9 +212,10 @@ def test_a_seed_changes_the_inputs(tmp_path, check_case):
         "import input; good = input._make_inputs(M=48, N=40, K=32, seed=5, device='cpu')['a']\n"
         f"    {RIGHT}\n    if not torch.equal(good, a) and not a.isnan().any(): out.zero_()"
     )
-    assert check_case(package(tmp_path, body), "--seed", "5").failures == []
+    failures = check_case(package(tmp_path, body), "--seed", "5").failures
+    assert failures and all("base, seed 12345, " in failure for failure in failures)  # the fresh one
     failures = check_case(package(tmp_path, body), "--seed", "5", "--multi-seed", "2").failures
-    assert failures and all("seed 6" in failure for failure in failures)
+    assert {failure.split(",")[1] for failure in failures} == {" seed 6", " seed 12345"}
 
 
 def test_stricter_limits_can_be_asked_for(tmp_path, check_case):

@@ -36,7 +36,7 @@ def form_of(fn, *inputs: torch.Tensor) -> GemmForm:
 
 def plan_of(*forms: GemmForm, fixed: dict[str, int | str] | None = None, base: int = 1, device: str = "h200") -> Plan:
     cases = {f"c{i}": form for i, form in enumerate(forms)}
-    return plan_gemm("case", cases, load_device(device), fixed or {}, base)
+    return plan_gemm("case", cases, load_device(device), dict.fromkeys(cases, fixed or {}), base)
 
 
 SQUARE = (e(512, 512), e(512, 512))

@@ -71,7 +71,7 @@ def test_machine_code_proves_the_path() -> None:
         "QGMMA",
         None,
     ]
-    assert code.bulk_load == ("UTMALDG",) and code.spill == ("LDL", "STL")
+    assert code.bulk_load == ("UTMALDG",) and (code.spill_load, code.spill_store) == (("LDL",), ("STL",))
 
 
 def test_devices_are_json() -> None:

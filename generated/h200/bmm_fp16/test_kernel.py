@@ -7,9 +7,11 @@ bmm_fp16
 
 Each case runs in a process of its own, which is killed at its time limit (TEST_TIMEOUT_SEC, 30 s by default). The last
 line printed is `[test_kernel] RESULT_JSON={...}`. Exit status: 0 all passed, 1 something failed, 4 no CUDA device here.
+A time that the device cannot reach is a `measurement_error`: it is left out of the means, and fails nothing.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import multiprocessing
@@ -17,10 +19,13 @@ import os
 import signal
 import statistics
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import distributions
 from pathlib import Path
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 REL_ERR = 0.01  # limit on ||out - ref|| / ||ref||, in float64
 ELEMENT_ERR = 0.1  # limit on |out - ref| / (|ref| + rms(ref)) of an element: 10 x REL_ERR
@@ -33,6 +38,13 @@ PEAK_BYTES = 4.8e12  # per second; device memory [aiwiki_h200]
 WORK = {  # of each case: operations, bytes read and bytes written by a kernel that touches everything once
     "default": (68719476736, 134217728, 134217728),
 }
+POISONS = (0xFF, 0x7F)  # bytes that fill what the kernel allocates: NaN in floats, then numbers out of any range
+LEAST_BAND, MOST_BAND = 2**12, 2**24  # bytes of the guard band on each side of what the kernel allocates
+L2_PASSES = 3  # timed calls go round sets of inputs and outputs that are so many times as large as the L2 cache
+MOST_SETS, MOST_CALLS = 1024, 4096  # of one CUDA graph: below 180 KB a call, part of an L2 cache of 60 MB stays warm
+REPLAY_US = 2500.0  # that one replay takes, at least: events resolve 0.5 us
+START_LIMIT_S = 120  # for a process to import torch and to find the device
+COMPILERS = ("nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")  # distributions whose versions are reported
 
 
 class OutOfTimeError(BaseException):
@@ -49,14 +61,17 @@ class Result:
     rel_err: float | None = None  # ||out - ref|| / ||ref||
     max_abs_err: float | None = None  # |out - ref| of one element
     max_rel_err: float | None = None  # |out - ref| / (|ref| + rms(ref)) of one element
-    latency_us: float | None = None  # median
+    latency_us: float | None = None  # median of the replays; the next two are percentiles
     latency_us_p10: float | None = None
     latency_us_p90: float | None = None
     ref_latency_us: float | None = None
     tflops: float | None = None
     bandwidth_gbps: float | None = None
     speedup_vs_ref: float | None = None
-    measurement_error: str | None = None
+    sets: int | None = None  # of inputs and outputs that the timed calls go round
+    l2_passes: float | None = None  # bytes of all sets over those of the L2 cache: below 1 the calls find it warm
+    measurement_error: str | None = None  # why the time is no speed
+    not_measured: str | None = None  # why there is no time
 
 
 def load(workspace, init_kwargs, seed, device):
@@ -87,9 +102,14 @@ def tensors_in(value):
     return [tensor for part in parts for tensor in tensors_in(part)]
 
 
+def present(values):
+    """Return the values that are not None."""
+    return [value for value in values if value is not None]
+
+
 def largest(values):
     """Return the largest value that is not None, or None."""
-    return max((value for value in values if value is not None), default=None)
+    return max(present(values), default=None)
 
 
 def compare(out, ref, limits, result):
@@ -133,38 +153,88 @@ def compare_tensors(x, y, limits, result):
     return problems
 
 
-def storage_bytes(tensor):
-    """Return a copy of all the memory behind a tensor, padding included."""
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).clone()
+class GuardBands(TorchDispatchMode):
+    """Puts what the kernel allocates between two bands of memory, and fills all of it with one byte.
+
+    A band is one step along the tensor's slowest axis, such as a row. What the kernel sees has storage of its own.
+    """
+
+    def __init__(self, poison):
+        super().__init__()
+        self.poison, self.guarded = poison, []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        kind = func.overloadpacket.__name__.removeprefix("new_").partition("_")[0]  # of e.g. new_empty_strided
+        return self.guard(made, kind == "empty") if kind in ("empty", "full", "ones", "zeros") else made
+
+    def guard(self, made, is_empty):
+        """Return a tensor like the one made, between guard bands."""
+        band = min(max(max(made.stride(), default=1) * made.itemsize, LEAST_BAND), MOST_BAND)
+        band = -(-band // 256) * 256  # whole 256 bytes keep the address aligned
+        count = 1 + sum((n - 1) * s for n, s in zip(made.shape, made.stride(), strict=True)) if made.numel() else 0
+        end = band + count * made.itemsize
+        memory = torch.full((end + band,), self.poison, dtype=torch.uint8, device=made.device)
+        storage = memory.untyped_storage()[band:end]  # shares the memory
+        tensor = made.new_empty(0).set_(storage, 0, made.shape, made.stride())
+        self.guarded.append((tensor, memory[:band], memory[end:]))
+        return tensor if is_empty else tensor.copy_(made)
+
+    def damage(self, outputs):
+        """Return which guard bands were written to."""
+        names = {x.untyped_storage().data_ptr(): f"output {i}" for i, x in enumerate(outputs)}
+        problems = []
+        for tensor, before, after in self.guarded:
+            name = names.get(tensor.untyped_storage().data_ptr(), f"workspace {structure(tensor)}")
+            for side, band in (("before its first", before), ("after its last", after)):
+                if (band != self.poison).any():
+                    problems.append(f"{name}: memory {side} element was written to")
+        return problems
 
 
-def call_poisoned(function, inputs):
-    """Call with every `torch.empty` filled with NaN (integers: their largest), so that unwritten output shows."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
+def call_guarded(function, inputs, poison):
+    """Call where every allocation is poisoned and guarded; return the output and which guard bands were written to."""
+    with GuardBands(poison) as bands:
         out = function(*inputs.values())
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()  # a fault of the kernel shows here, not in a later call
-        return out
-    finally:
-        torch.use_deterministic_algorithms(False)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # a fault of the kernel shows here, not in a later call
+    return out, bands.damage(tensors_in(out))
+
+
+def unwritten(outs):
+    """Return which elements of the outputs of several calls hold the poison that each call found in its memory."""
+    if len({structure(out) for out in outs}) > 1:
+        return []
+    problems = []
+    for i, calls in enumerate(zip(*map(tensors_in, outs), strict=True)):
+        elements = [x.contiguous().reshape(-1, 1).view(torch.uint8) for x in calls]
+        left = [(x == poison).all(1) for x, poison in zip(elements, POISONS, strict=True)]
+        if count := int(torch.stack(left).all(0).sum()):
+            problems.append(f"output {i}: {count} of {calls[0].numel()} elements were never written")
+    return problems
+
+
+def memory_of(tensor):
+    """Return all the memory behind a tensor as bytes, guard bands and padding included."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def check_call(function, inputs, expected, limits, result):
-    """Call the kernel twice; return what is wrong with its output, its inputs afterwards, and its memory."""
-    before = {name: storage_bytes(x) for name, x in inputs.items()}
-    out = call_poisoned(function, inputs)
-    problems = compare(out, expected, limits, result)
+    """Call the kernel once for each poison; return what is wrong with outputs, inputs afterwards, and memory."""
+    before = {name: memory_of(x).clone() for name, x in inputs.items()}
+    outs, damages = zip(*(call_guarded(function, inputs, poison) for poison in POISONS), strict=True)
+    problems = [problem for damage in damages for problem in damage] + unwritten(outs)
+    for out in outs:
+        problems += compare(out, expected, limits, result)
     for name, x in inputs.items():
-        if not torch.equal(storage_bytes(x), before[name]):
+        if not torch.equal(memory_of(x), before[name]):
             problems.append(f"input {name} was written to")
-    again = call_poisoned(function, inputs)
-    places = {x.untyped_storage().data_ptr(): "the output of another call" for x in tensors_in(again) if x.numel()}
+    places = {x.untyped_storage().data_ptr(): "the output of another call" for x in tensors_in(outs[1]) if x.numel()}
     places |= {x.untyped_storage().data_ptr(): f"input {name}" for name, x in inputs.items() if x.numel()}
-    for i, x in enumerate(tensors_in(out)):
+    for i, x in enumerate(tensors_in(outs[0])):
         if x.numel() and (other := places.get(x.untyped_storage().data_ptr())):
             problems.append(f"output {i} shares the memory of {other}")
-    return problems
+    return list(dict.fromkeys(problems))  # both calls often say the same
 
 
 def plant_special_values(inputs):
@@ -174,6 +244,22 @@ def plant_special_values(inputs):
             x[(0,) * x.ndim].fill_(math.nan)
             x[(-1,) * x.ndim].fill_(math.inf)
     return inputs
+
+
+def with_free_strides(inputs):
+    """Return the inputs with other strides along axes of one element, where no stride is ever used."""
+    strides = {name: [s + 7 * (n == 1) for n, s in zip(x.shape, x.stride(), strict=True)] for name, x in inputs.items()}
+    return {name: x.as_strided(x.shape, strides[name]) for name, x in inputs.items()}
+
+
+def padded(x):
+    """Return a copy whose slowest axis has a stride one larger, or None where that is no other layout."""
+    axes = [axis for axis, extent in enumerate(x.shape) if extent > 1]
+    if not axes or 0 in x.stride():
+        return None
+    slowest = max(axes, key=x.stride)
+    strides = [stride + (axis == slowest) for axis, stride in enumerate(x.stride())]
+    return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
 
 
 def outside(inputs, accepted):
@@ -186,9 +272,15 @@ def outside(inputs, accepted):
             wider = {**inputs, name: x.new_zeros((*x.shape[:-1], x.shape[-1] + 1))}
             if tuple(tuple(y.shape) for y in wider.values()) not in accepted:
                 yield f"{name} of shape {list(wider[name].shape)}", wider
+        if not all(y.numel() for y in inputs.values()):
+            continue  # nothing is multiplied: where the elements lie has no meaning
+        if x.is_cuda:
+            yield f"{name} on the CPU", {**inputs, name: x.cpu()}
         if x.ndim > 1 and min(x.shape[-2:]) > 1:
             turned = x.contiguous() if x.stride(-1) != 1 else x.mT.contiguous().mT
             yield f"{name} of strides {list(turned.stride())}", {**inputs, name: turned}
+        if (loose := padded(x)) is not None:
+            yield f"{name} of strides {list(loose.stride())}", {**inputs, name: loose}
 
 
 def check_refusals(function, wrong):
@@ -206,44 +298,108 @@ def check_refusals(function, wrong):
     return problems
 
 
-def times_us(call, warmup, runs):
-    """Return the device time of single calls with a cold L2, in microseconds, sorted."""
-    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-    cold = torch.zeros(properties.L2_cache_size, device="cuda")  # four bytes for each byte of L2
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()  # replayed, so that no host time is measured
+def capture(function, sets, rounds):
+    """Return a CUDA graph of calls that go round the sets, and the last output of each set: held, each has its own."""
+    graph, outs = torch.cuda.CUDAGraph(), [None] * len(sets)
     with torch.cuda.graph(graph):
-        call()
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(warmup + runs)]
-    for start, end in events:
-        cold.sum()  # reading evicts, and leaves nothing to be written back while the kernel runs
-        start.record()
-        graph.replay()
-        end.record()
+        for _ in range(rounds):
+            for i, inputs in enumerate(sets):
+                outs[i] = function(*inputs.values())
+    return graph, outs
+
+
+def replay(graph):
+    """Replay a graph and return the events around it."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    graph.replay()
+    end.record()
+    return start, end
+
+
+def elapsed_us(spans):
+    """Return the time between the events of each pair, in microseconds."""
     torch.cuda.synchronize()
-    return sorted(start.elapsed_time(end) * 1e3 for start, end in events[warmup:])
+    return [start.elapsed_time(end) * 1e3 for start, end in spans]
 
 
-def measure(function, reference, inputs, arguments, result):
-    """Time the kernel and the reference; no speed is reported that the device cannot reach."""
-    times = times_us(lambda: function(*inputs.values()), arguments.warmup, arguments.timed_runs)
-    latency = statistics.median(times)
+def long_capture(function, sets):
+    """Return a graph that takes REPLAY_US or more, its outputs, and the number of its calls."""
+    function(*sets[0].values())  # compiles, and makes what is made once
+    graph, outs = capture(function, sets, 1)
+    _, once = elapsed_us([replay(graph) for _ in range(2)])
+    rounds = max(1, min(math.ceil(REPLAY_US / max(once, 1.0)), MOST_CALLS // len(sets)))
+    return *(capture(function, sets, rounds) if rounds > 1 else (graph, outs)), rounds * len(sets)
+
+
+def check_replay(graph, outs, reference, sets, arguments, result):
+    """Replay with other inputs on poisoned outputs; return what is wrong: a launch may have missed the capture."""
+    for name, x in sets[0].items():
+        memory_of(x).copy_(memory_of(sets[-1][name]))
+    for x in tensors_in(outs):
+        memory_of(x).fill_(POISONS[0])
+    replay(graph)
+    expected = reference(*sets[0].values())
+    return [problem for out in (outs[0], outs[-1]) for problem in compare(out, expected, arguments, result)]
+
+
+def times_us(captured, warmup, runs, limit_s):
+    """Return the times of one call in each graph, sorted; the graphs alternate, A B B A, to meet the same clocks."""
+    once = sum(elapsed_us([replay(graph) for graph, _, _ in captured]))
+    most = max(3, int(limit_s * 1e6 / once))  # a slow kernel is replayed less often than was asked for
+    warmup, runs = min(warmup, most), max(1, min(runs, most))
+    spans = [[] for _ in captured]
+    for turn in range(warmup + runs):
+        for i in range(len(captured))[:: -1 if turn % 2 else 1]:
+            spans[i].append(replay(captured[i][0]))
+    counts = [calls for _, _, calls in captured]
+    return [sorted(us / n for us in elapsed_us(of[warmup:])) for of, n in zip(spans, counts, strict=True)]
+
+
+def measure(function, reference, make, arguments, result):
+    """Time the kernel and the reference in turn; no speed is reported that the device cannot reach."""
     flops, bytes_read, bytes_written = WORK[result.id]
+    if not bytes_written:
+        result.not_measured = "not measured: the output has no elements"
+        return
+    device = torch.cuda.get_device_properties(torch.cuda.current_device())
+    moved = bytes_read + bytes_written
+    result.sets = min(max(2, -(-L2_PASSES * device.L2_cache_size // moved)), MOST_SETS)
+    result.l2_passes = result.sets * moved / device.L2_cache_size
+    sets = [make(arguments.seed + i) for i in range(result.sets)]
+    captured = [long_capture(function, sets)]
+    graph, outs, _ = captured[0]
+    if problems := check_replay(graph, outs, reference, sets, arguments, result):
+        result.failures += [f"{result.id}, replayed in a CUDA graph: {problem}" for problem in dict.fromkeys(problems)]
+        return
+    with suppress(RuntimeError):  # not every reference can be captured
+        captured.append(long_capture(reference, sets))
+    times, *ref_times = times_us(captured, arguments.warmup, arguments.timed_runs, arguments.limit_s / 4)
+    latency = statistics.median(times)
     least = max(flops / PEAK_FLOPS, bytes_read / PEAK_BYTES) * 1e6  # written bytes may stay in L2
-    if torch.cuda.get_device_properties(0).multi_processor_count == SM_COUNT and latency < least:
-        result.measurement_error = f"{latency:.2f} us is above the roofline: the device needs {least:.2f} us"
+    if device.multi_processor_count == SM_COUNT and latency < least:
+        result.measurement_error = f"{latency:.3g} us is above the roofline: the device needs {least:.3g} us"
         return
     result.latency_us = latency
     result.latency_us_p10, result.latency_us_p90 = times[len(times) // 10], times[len(times) * 9 // 10]
-    result.tflops = flops / latency * 1e-6
-    result.bandwidth_gbps = (bytes_read + bytes_written) / latency * 1e-3
-    try:
-        times = times_us(lambda: reference(*inputs.values()), arguments.warmup, arguments.timed_runs)
-    except RuntimeError:
-        return  # not every reference can be captured in a graph
-    result.ref_latency_us = statistics.median(times)
-    result.speedup_vs_ref = result.ref_latency_us / latency
+    result.tflops = flops / latency * 1e-6 if flops else None
+    result.bandwidth_gbps = moved / latency * 1e-3
+    if ref_times:
+        result.ref_latency_us = statistics.median(ref_times[0])
+        result.speedup_vs_ref = result.ref_latency_us / latency
+
+
+def calls_to_check(make, arguments):
+    """Yield what is special about a call, the inputs of the reference, and those of the kernel."""
+    first = arguments.seed
+    for seed in (*range(first, first + max(1, arguments.multi_seed)), arguments.fresh_seed):
+        for offset in OFFSETS:
+            yield f"seed {seed}, offset {offset}", make(seed), make(seed, offset)
+    for offset in OFFSETS:
+        planted = [plant_special_values(make(first, o)) for o in (0, offset)]
+        yield f"with NaN and Inf in the inputs, offset {offset}", *planted
+    if any(1 in x.shape for x in make(first).values()):
+        yield "with other strides along axes of one element", make(first), with_free_strides(make(first))
 
 
 def check_case(case, cases, arguments, device, result):
@@ -254,28 +410,30 @@ def check_case(case, cases, arguments, device, result):
     def make(seed, offset=0):
         return _make_inputs(**cases[case]["input_kwargs"], seed=seed, offset=offset, device=device)
 
-    for seed in range(arguments.seed, arguments.seed + max(1, arguments.multi_seed)):
-        expected = reference(*make(seed).values())
-        for offset in OFFSETS:
-            problems = check_call(function, make(seed, offset), expected, arguments, result)
-            result.failures += [f"{case}, seed {seed}, offset {offset}: {problem}" for problem in problems]
-    expected = reference(*plant_special_values(make(arguments.seed)).values())
-    out = call_poisoned(function, plant_special_values(make(arguments.seed)))
-    problems = compare(out, expected, arguments, result)
-    result.failures += [f"{case}, with NaN and Inf in the inputs: {problem}" for problem in problems]
+    for what, ref_inputs, inputs in calls_to_check(make, arguments):
+        problems = check_call(function, inputs, reference(*ref_inputs.values()), arguments, result)
+        result.failures += [f"{case}, {what}: {problem}" for problem in problems]
     layouts = [_layouts(**other["input_kwargs"]) for other in cases.values()]
     accepted = {tuple(shape for _, shape, _ in layout.values()) for layout in layouts}
     wrong = list(outside(make(arguments.seed), accepted))
     wrong += [(f"a base {offset} off an aligned address", make(arguments.seed, offset)) for offset in REFUSED_OFFSETS]
     result.failures += [f"{case}: {problem}" for problem in check_refusals(function, wrong)]
-    if not result.failures:
-        result.status = "PASS"
-        if device == "cuda":
-            measure(function, reference, make(arguments.seed), arguments, result)
+    if device == "cuda" and not result.failures:
+        measure(function, reference, make, arguments, result)
+    result.status = "FAIL" if result.failures else "PASS"
+
+
+def facts_of(device):
+    """Return what torch says of the device."""
+    if device != "cuda":
+        return {"name": device, "compute_units": None}
+    found = torch.cuda.get_device_properties(torch.cuda.current_device())
+    names = {"compute_units": "multi_processor_count", "memory_bytes": "total_memory", "l2_bytes": "L2_cache_size"}
+    return {"name": found.name, **{key: getattr(found, name) for key, name in names.items()}}
 
 
 def run_in_child(case, cases, arguments, device, connection):
-    """Send "ready", then the result of one case; a SIGALRM ends Python code that takes too long."""
+    """Send facts of the device, then the result of one case; a SIGALRM ends Python code that takes too long."""
 
     def on_alarm(number, frame):
         raise OutOfTimeError(f"{case}: not done after {arguments.limit_s} s")
@@ -287,7 +445,7 @@ def run_in_child(case, cases, arguments, device, connection):
     torch.set_grad_enabled(False)
     result = Result(case)
     signal.signal(signal.SIGALRM, on_alarm)
-    connection.send("ready")
+    connection.send(facts_of(device))
     signal.alarm(arguments.limit_s)
     try:
         check_case(case, cases, arguments, device, result)
@@ -300,40 +458,48 @@ def run_in_child(case, cases, arguments, device, connection):
 
 
 def run_case(case, cases, arguments, device):
-    """Run one case in a process of its own; kill it when a blocked driver call keeps the alarm from ending it."""
+    """Return facts of the device and the result of one case, from a process of its own.
+
+    It is killed when a blocked driver call keeps the alarm from ending it.
+    """
     context = multiprocessing.get_context("spawn")  # a forked process could not use CUDA
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=run_in_child, args=(case, cases, arguments, device, sender), daemon=True)
     child.start()
     sender.close()
+    facts = None
     try:
-        receiver.recv()
+        if not receiver.poll(START_LIMIT_S):
+            return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: the device was not there after {START_LIMIT_S} s"])
+        facts = receiver.recv()
         if not receiver.poll(arguments.limit_s + 1):  # the alarm comes first where it can
-            return Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s"])
-        return receiver.recv()
+            return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s"])
+        return facts, receiver.recv()
     except EOFError:
         child.join()
-        return Result(case, failures=[f"{case}: the process ended with exit code {child.exitcode}"])
+        return facts, Result(case, failures=[f"{case}: the process ended with exit code {child.exitcode}"])
     finally:
         child.kill()
         child.join(5)
 
 
 def geometric_mean(values):
-    """Return the geometric mean, or None when a value is missing."""
-    return statistics.geometric_mean(values) if values and None not in values else None
+    """Return the geometric mean of the values that are not None, or None when there are none."""
+    return statistics.geometric_mean(present(values)) if present(values) else None
 
 
-def summary(results, failures, version):
-    """Return what RESULT_JSON holds; a mean is null unless every case was measured."""
-    latencies = [r.latency_us for r in results]
-    measured = latencies and None not in latencies
+def summary(results, failures, arguments, device):
+    """Return what RESULT_JSON holds; means are over the cases that were measured."""
+    kernel = arguments.workspace / "kernel.py"
+    installed = {d.name: d.version for d in distributions()}
+    latencies = present(r.latency_us for r in results)
     return {
-        "version": version,
+        "version": arguments.version,
         "all_pass": bool(results) and not failures and all(r.status == "PASS" for r in results),
         "failures": failures,
+        "measured": len(latencies),
         "latency_us_geomean": geometric_mean(latencies),
-        "latency_us_arith_mean": statistics.fmean(latencies) if measured else None,
+        "latency_us_arith_mean": statistics.fmean(latencies) if latencies else None,
         "latency_us_by_shape": {r.id: r.latency_us for r in results},
         "speedup_vs_ref_geomean": geometric_mean([r.speedup_vs_ref for r in results]),
         "rel_err": largest([r.rel_err for r in results]),
@@ -342,6 +508,15 @@ def summary(results, failures, version):
         "tflops": geometric_mean([r.tflops for r in results]),
         "bandwidth_gbps": geometric_mean([r.bandwidth_gbps for r in results]),
         "cases": [dict(vars(r)) for r in results],
+        "seed": arguments.seed,
+        "fresh_seed": arguments.fresh_seed,
+        "kernel_sha256": hashlib.sha256(kernel.read_bytes()).hexdigest() if kernel.is_file() else None,
+        "device": device,
+        "versions": {
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            **{name: installed[name] for name in COMPILERS if name in installed},
+        },
     }
 
 
@@ -360,11 +535,13 @@ def print_case(result):
     speed = ""
     if result.latency_us is not None:
         spread = f"{result.latency_us_p10:.2f}..{result.latency_us_p90:.2f}"
-        speed = f"  {result.latency_us:.2f} us ({spread})  {result.tflops:.1f} TFLOPS  {result.bandwidth_gbps:.0f} GB/s"
+        speed = f"  {result.latency_us:.2f} us ({spread})  {result.bandwidth_gbps:.0f} GB/s"
+        speed += "" if result.tflops is None else f"  {result.tflops:.1f} TFLOPS"
+        speed += "" if result.l2_passes >= 1 else "  warm L2"
     if result.speedup_vs_ref is not None:
         speed += f"  {result.speedup_vs_ref:.2f}x reference"
     print(f"{result.status} {result.id}  rel_err {error}{speed}")
-    for line in (*result.failures, *([result.measurement_error] if result.measurement_error else [])):
+    for line in (*result.failures, *present([result.measurement_error, result.not_measured])):
         print(f"  {line}")
 
 
@@ -375,10 +552,10 @@ def parse(argv):
     parser.add_argument("--version", default="v0", help="name of this version in RESULT_JSON")
     parser.add_argument("--no-memory", action="store_true", help="accepted, without effect: this test writes no file")
     parser.add_argument("--multi-seed", type=int, default=1, metavar="N", help="draw the inputs from N seeds")
-    parser.add_argument("--seed", type=int, default=0, help="first seed")
+    parser.add_argument("--seed", type=int, default=0, help="first seed; one more, a fresh one, is drawn in each run")
     parser.add_argument("--shape-id", action="append", metavar="ID", help="case to run; default: all")
-    parser.add_argument("--warmup", type=int, default=10, help="calls before the timed ones")
-    parser.add_argument("--timed-runs", type=int, default=100)
+    parser.add_argument("--warmup", type=int, default=10, help="replays before the timed ones")
+    parser.add_argument("--timed-runs", type=int, default=30, help="replays; their median is reported")
     parser.add_argument("--rtol", type=float, default=REL_ERR, help="limit on rel_err")
     parser.add_argument("--atol", type=float, default=None, help="limit on the error of one element")
     parser.add_argument("--workspace", type=Path, default=here, help="folder of kernel.py, reference.py, shapes.json")
@@ -390,22 +567,26 @@ def main(argv=None, device="cuda"):
     parser, arguments = parse(argv)
     arguments.workspace = arguments.workspace.resolve()
     arguments.limit_s = int(os.environ.get("TEST_TIMEOUT_SEC", "30"))
+    arguments.fresh_seed = int.from_bytes(os.urandom(4), "big")
     cases = json.loads((arguments.workspace / "shapes.json").read_text(encoding="utf-8"))
     selected = arguments.shape_id or list(cases)
     if unknown := [case for case in selected if case not in cases]:
         parser.error(f"no case {', '.join(unknown)} in shapes.json; it has {', '.join(cases)}")
-    results, failures, status = [], [], 1
+    results, failures, status, facts = [], [], 1, None
     if device == "cuda" and not torch.cuda.is_available():
         failures, status = ["no CUDA device here: the kernel was not run"], 4
         print(failures[0], file=sys.stderr)
     else:
+        print(f"seed {arguments.seed}, fresh seed {arguments.fresh_seed}: --seed {arguments.fresh_seed} repeats it")
         for case in selected:
-            results.append(run_case(case, cases, arguments, device))
-            print_case(results[-1])
+            found, result = run_case(case, cases, arguments, device)
+            facts = found or facts
+            results.append(result)
+            print_case(result)
         failures = [failure for result in results for failure in result.failures]
-    found = summary(results, failures, arguments.version)
-    print(f"[test_kernel] RESULT_JSON={json.dumps(without_nan(found), allow_nan=False)}", flush=True)
-    return 0 if found["all_pass"] else status
+    report = summary(results, failures, arguments, facts)
+    print(f"[test_kernel] RESULT_JSON={json.dumps(without_nan(report), allow_nan=False)}", flush=True)
+    return 0 if report["all_pass"] else status
 
 
 if __name__ == "__main__":

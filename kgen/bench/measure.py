@@ -1,0 +1,178 @@
+"""One case of a comparison, measured in a process of its own: the request, the events as they come, the typed result.
+
+Every event is written to the log before the next one is read: the log shows that the parity band stood before the first
+timing of the second arm.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kgen.bench.report import Agreement, Arm, Band, Comparison, Gpu, Launch, Machine
+from kgen.bench.statistics import half_width, interval, ratios, spread, verdict_of
+from kgen.check.compile_process import users_environment
+from kgen.check.event_process import EventProcess, ProcessEnded
+from kgen.check.gpu import driver_version
+from kgen.errors.bench import MeasurementFailedError
+
+TURNS = 30  # A B B A
+LIMIT_SECONDS = 300.0  # from one event to the next: compiling takes seconds, timing one case a few
+ORDER = "A B B A"
+Events = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSource:
+    """Where the callable of an arm is: `entry` of a file, or of a module that is imported by its name.
+
+    Of a class, an object is constructed with the arguments.
+    """
+
+    file: str | None
+    module: str | None
+    entry: str
+    init_args: tuple[Any, ...] = ()
+    init_kwargs: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One comparison: the first arm is timed against a second build of itself, then against the second arm.
+
+    `limit` is of the arms' difference; `decides` says that it makes the case fail.
+    """
+
+    case: str
+    first: ArmSource
+    second: ArmSource
+    inputs: str
+    input_kwargs: Mapping[str, Any]
+    bytes: int
+    limit: float
+    decides: bool
+    turns: int = TURNS
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one process found; cubins are files of a folder that the caller removes."""
+
+    machine: Machine
+    agreement: Agreement
+    comparison: Comparison | None  # None where the arms disagree and that decides
+    cubins: Mapping[str, tuple[Path, ...]]  # by arm: first, twin, second
+    libraries: tuple[Path, ...]  # extension libraries that the second arm brought along
+
+
+def measure(request: Request, scratch: Path, log: Path, limit_seconds: float = LIMIT_SECONDS) -> Measured:
+    """Measure one case; raises `MeasurementFailedError` when the process fails, ends or hangs.
+
+    `scratch` is a private folder that the caller removes; `log` is a file that gets every event.
+    """
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    dump, out = folder / "dump", folder / "out"
+    dump.mkdir()
+    events: dict[str, dict[str, Any]] = {}
+    process = EventProcess(_COMMAND, _environment(dump), (folder / "stderr").open("w+b"))
+    try:
+        process.send(_request_json(request, dump, out))
+        with log.open("w", encoding="utf-8") as stream:
+            while (event := process.next_event(limit_seconds))["event"] != "done":
+                stream.write(json.dumps(_without_paths(event)) + "\n")
+                stream.flush()
+                if event["event"] == "failed":
+                    raise MeasurementFailedError(case=request.case, reason=event["error"])
+                events[_key(event)] = event
+    except ProcessEnded as error:
+        reason = f"the measuring process ended ({error.ending})\n{process.stderr_tail()}".strip()
+        raise MeasurementFailedError(case=request.case, reason=reason) from error
+    finally:
+        process.close()
+    return _measured(request, events, out)
+
+
+# -P: no module of the current folder may shadow another
+_COMMAND = (sys.executable, "-P", "-m", "kgen.bench.measuring")
+
+
+def _environment(dump: Path) -> dict[str, str]:
+    environment = users_environment()
+    home = str(Path(__file__).resolve().parents[2])  # the folder that kgen is imported from
+    path = [home, *filter(None, [environment.get("PYTHONPATH")])]
+    return environment | {
+        "PYTHONPATH": ":".join(path),
+        "CUTE_DSL_KEEP": "cubin",
+        "CUTE_DSL_DUMP_DIR": str(dump),
+    }
+
+
+def _request_json(request: Request, dump: Path, out: Path) -> dict[str, Any]:
+    return {**asdict(request), "dump": str(dump), "out": str(out)}
+
+
+def _key(event: Mapping[str, Any]) -> str:
+    return f"loaded {event['arm']}" if event["event"] == "loaded" else str(event["event"])
+
+
+def _without_paths(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event as it is kept: where files lay on this machine is nobody's business."""
+    kept = dict(event)
+    if "libraries" in kept:
+        kept["libraries"] = [Path(path).name for path in kept["libraries"]]
+    return kept
+
+
+def _measured(request: Request, events: Events, out: Path) -> Measured:
+    found = {n: events["agreement"][n] for n in ("rel_err", "limit", "operand_scale", "failures")}
+    agreement = Agreement(decides=request.decides, **found)
+    disagree = request.decides and agreement.failures
+    return Measured(
+        machine=_machine(events["machine"]),
+        agreement=agreement,
+        comparison=None if disagree else _comparison(request, events),
+        cubins={
+            arm: tuple(out / arm / name for name in events[f"loaded {arm}"]["cubins"])
+            for arm in ("first", "twin", "second")
+        },
+        libraries=tuple(Path(path) for path in events["loaded second"]["libraries"]),
+    )
+
+
+def _machine(event: Mapping[str, Any]) -> Machine:
+    gpu = Gpu(**event["gpu"], driver=driver_version())
+    return Machine(gpu=gpu, python=event["python"], versions=event["versions"])
+
+
+def _comparison(request: Request, events: Events) -> Comparison:
+    band, turns = events["band"], events["comparison"]
+    pairs = turns["pairs"]
+    width = half_width(band["pairs"])
+    ratio = interval(ratios(pairs))
+    return Comparison(
+        order=ORDER,
+        method=turns["method"],
+        sets=turns["sets"],
+        turns=len(pairs),
+        band=Band(
+            half_width=width, ratio=interval(ratios(band["pairs"])), turns=len(band["pairs"]), fixed_at=band["at"]
+        ),
+        kgen=_arm("first", [a for a, _ in pairs], events),
+        incumbent=_arm("second", [b for _, b in pairs], events),
+        ratio=ratio,
+        verdict=verdict_of(ratio.median, width),
+        measured_at=turns["at"],
+    )
+
+
+def _arm(name: str, times: list[float], events: Events) -> Arm:
+    launches = events["launches"][name]
+    return Arm(
+        device_us=interval(times),
+        spread=spread(times),
+        host_us=events["host"][name],
+        launches=None if launches is None else tuple(Launch(**launch) for launch in launches),
+    )

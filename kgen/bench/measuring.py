@@ -1,0 +1,155 @@
+"""The measuring process: one case of one comparison, with the DSL, torch and the GPU; `measure` is its other side.
+
+Run as `python -m kgen.bench.measuring`. It reads one JSON request, answers with one JSON event a line, and ends:
+    ready        it is up
+    machine      the GPU as its driver describes it, and the versions
+    loaded       an arm is imported, compiled and has run once; its cubins and extension libraries
+    agreement    the arms' outputs against each other
+    band         A/A: two builds of the first arm in turn. Nothing of the second arm was timed before
+    comparison   A B B A: the first arm and the second in turn
+    host         what a call costs the host
+    launches     the kernels that a call launches
+    failed       why it ended early
+    done         the end
+"""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kgen.bench.arms import (
+    Arm,
+    CubinFolder,
+    agreement,
+    captured,
+    launches_of,
+    load_arm,
+    representable_scale,
+    scaled,
+)
+from kgen.bench.timing import Loop, Replay, Tensors, call_us, host_us, in_turn, loop, set_count
+from kgen.check.compile_runner import die_with_parent, load, told
+
+DISTRIBUTIONS = ("torch", "triton", "nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")
+SEED = 0
+ARMS = {"first": "first", "twin": "first", "second": "second"}  # arm -> side of the comparison; the twin makes A/A
+Event = dict[str, Any]
+
+
+def measure(request: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield the events of one request."""
+    yield {"event": "machine", **machine()}
+    torch.set_grad_enabled(False)
+    case = _Case(request)
+    for name, side in ARMS.items():
+        yield case.load(name, request[side])
+    yield {"event": "agreement", **case.agreement()}
+    timed = case.timed()
+    method = "loop" if isinstance(timed[0], Loop) else "graph"
+    turns = request["turns"]
+    pairs = in_turn(timed[0], timed[1], turns)
+    yield {"event": "band", "at": now(), "pairs": pairs}
+    started = now()
+    pairs = in_turn(timed[0], timed[2], turns)
+    yield {"event": "comparison", "at": started, "pairs": pairs, "method": method, "sets": len(case.sets)}
+    first, _, second = case.arms
+    yield {"event": "host", **{a.name: host_us(a.function, case.sets[0]) for a in (first, second)}}
+    # last, for tracing slows down what comes after it
+    yield {"event": "launches", **{a.name: launches_of(a.function, case.sets[0]) for a in (first, second)}}
+
+
+class _Case:
+    """The arms of one case and their operands: what all of them are run and timed on."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._request = request
+        self._cubins = CubinFolder(Path(request["dump"]), Path(request["out"]))
+        self._inputs = load(request["inputs"], "kgen_bench_inputs")
+        self.arms: list[Arm] = []
+        self.sets: list[Tensors] = []
+        self._scale = 1.0
+
+    def load(self, name: str, request: Mapping[str, Any]) -> Event:
+        """Import an arm, compile it by one run, and say which machine code it brought."""
+        arm = load_arm(name, request, SEED, "cuda")
+        arm.function(*self._draw(SEED))
+        torch.cuda.synchronize()
+        self.arms.append(arm)
+        libraries = [str(path) for path in arm.libraries]
+        return {"event": "loaded", "arm": name, "cubins": self._cubins.take(name), "libraries": libraries}
+
+    def agreement(self) -> Event:
+        """Draw operands that the second arm can represent its output on, and compare the arms on them."""
+        first, _, second = (arm.function for arm in self.arms)
+        self._scale = representable_scale(second, lambda: self._draw(SEED))
+        count = set_count(self._request["bytes"], torch.cuda.get_device_properties(0).L2_cache_size)
+        self.sets = [scaled(self._draw(SEED + place), self._scale) for place in range(count)]
+        limit = self._request["limit"]
+        found = agreement(first(*self.sets[0]), second(*self.sets[0]), limit)
+        return {**found, "limit": limit, "operand_scale": self._scale}
+
+    def timed(self) -> list[Replay | Loop]:
+        """Return the three arms ready to be timed, all in the same way."""
+        made = [captured(arm, self.sets) for arm in self.arms]
+        if any(isinstance(one, Loop) for one in made):
+            made = [loop(arm.function, self.sets, call_us(arm.function, self.sets)) for arm in self.arms]
+        return made
+
+    def _draw(self, seed: int) -> Tensors:
+        made: dict[str, torch.Tensor] = self._inputs._make_inputs(
+            **self._request["input_kwargs"], seed=seed, device="cuda"
+        )
+        return tuple(made.values())
+
+
+def machine() -> Event:
+    """Return the GPU and the versions of what compiles and launches."""
+    found = torch.cuda.get_device_properties(0)
+    isa = getattr(found, "gcnArchName", "").partition(":")[0] or f"sm_{found.major}{found.minor}"
+    gpu = {"name": found.name, "isa": isa, "compute_units": found.multi_processor_count}
+    versions = {name: _version(name) for name in DISTRIBUTIONS} | {"CUDA": torch.version.cuda}
+    return {"gpu": gpu | {"l2_bytes": found.L2_cache_size}, "python": platform.python_version(), "versions": versions}
+
+
+def now() -> str:
+    """Return the time, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def main() -> None:
+    """Answer one request; what kernels print goes to standard error."""
+    die_with_parent()
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def send(event: Event) -> None:
+        channel.write(json.dumps(event) + "\n")
+        channel.flush()
+
+    send({"event": "ready"})
+    try:
+        for event in measure(json.loads(sys.stdin.readline())):
+            send(event)
+    except BaseException as error:
+        send({"event": "failed", "error": told(error)})
+    send({"event": "done"})
+    os._exit(0)  # destructors of a DSL's modules may crash after the last word was said
+
+
+if __name__ == "__main__":
+    main()

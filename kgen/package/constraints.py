@@ -1,0 +1,89 @@
+"""What a kernel that replaces an incumbent has to keep, and what it is free to choose: `plans/port.md`.
+
+An axis is fixed only where the application needs its value: the incumbent's own tile and thread count are no
+requirements. What only a run shows (the incumbent's launch geometry) is added to the report when it is measured.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kgen.ir.problem import Contract, Map, Problem, Reduce
+from kgen.package.parts import PackageParts
+from kgen.package.views import ConstraintRow, PortView
+from kgen.planning.plan import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One thing that is fixed, and why, or one axis that is free."""
+
+    name: str
+    value: str
+    fixed: bool
+    because: str
+
+
+def port_view(parts: PackageParts) -> PortView:
+    """Return the view of `plans/port.md`."""
+    incumbent = parts.spec.incumbent
+    assert incumbent is not None
+    found = constraints_of(parts)
+    rows = tuple(ConstraintRow(c.name, c.value, c.because) for c in found if c.fixed)
+    free = tuple(ConstraintRow(c.name, c.value, c.because) for c in found if not c.fixed)
+    return PortView(parts.spec.name, f"{incumbent.file}::{incumbent.entry}", rows, free)
+
+
+def constraints_of(parts: PackageParts) -> tuple[Constraint, ...]:
+    """Return what a port keeps and what it may choose; nothing where no incumbent is named."""
+    if parts.spec.incumbent is None:
+        return ()
+    return (*_interface(parts), *_meaning(parts), *_fixed_axes(parts), *_free_axes(parts))
+
+
+def _interface(parts: PackageParts) -> Iterator[Constraint]:
+    arguments = ", ".join(i.name for i in parts.inputs)
+    yield Constraint(
+        "call", f"({arguments}) -> new tensors, on the current stream", True, "callers of the incumbent call it so"
+    )
+    for case, program in parts.programs:
+        for tensor in (t for problem in program.problems for t in problem.outputs):
+            kind = tensor.type
+            value = f"{tensor.name}: {kind.dtype} {list(kind.static_shape)}, strides {list(kind.strides)}"
+            yield Constraint(f"output format, case {case}", value, True, "what follows the incumbent reads it")
+
+
+def _meaning(parts: PackageParts) -> Iterator[Constraint]:
+    problem = parts.problem
+    epilogue = [str(s) for s in _after_the_product(problem)]
+    value = "; ".join(epilogue) or "none: the product itself is the output"
+    yield Constraint("epilogue", value, True, "the reference defines it")
+    sums = {str(s.dtype) for s in problem.body if isinstance(s, Contract | Reduce)}
+    limit = parts.spec.tolerance.rel_err
+    value = f"sums in {', '.join(sorted(sums))}; rel_err at most {limit:g} in float64"
+    yield Constraint("precision", value, True, "the spec's tolerance and torch's accumulation")
+
+
+def _after_the_product(problem: Problem) -> Iterator[Map]:
+    seen = False
+    for statement in problem.body:
+        seen = seen or isinstance(statement, Contract | Reduce)
+        if seen and isinstance(statement, Map):
+            yield statement
+
+
+def _fixed_axes(parts: PackageParts) -> Iterator[Constraint]:
+    for axis in parts.spec.fixed:
+        name = axis.axis if axis.case is None else f"{axis.axis}, case {axis.case}"
+        yield Constraint(name, str(axis.value), True, axis.because)
+
+
+def _free_axes(parts: PackageParts) -> Iterator[Constraint]:
+    """Yield the axes of each case's first variant that nothing fixes, with the choice that was made."""
+    for case, _ in parts.programs:
+        first: Variant = parts.variants_of(case)[0]
+        decided = {f.axis for f in parts.spec.fixed_for(case)}
+        legal = first.candidates.legal_count
+        for axis, value in first.choice.candidate.choices:
+            if axis not in decided:
+                because = f"free; first of {legal} legal candidates by predicted time"
+                yield Constraint(f"{axis}, case {case}", str(value), False, because)
