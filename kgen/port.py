@@ -63,10 +63,10 @@ def port(
 
 
 def launch_constraints(report: Report) -> tuple[Constraint, ...]:
-    """Return the schedule class and the launch of both arms, as the gauge's launches showed them."""
-    found = next((c for case, c in report.compared if case.id == report.gauge), None)
-    if found is None:
+    """Return the schedule class and the launch of both arms in the case with the most tiles: there they show best."""
+    if not report.compared:
         return ()
+    _, found = max(report.compared, key=lambda pair: pair[0].geometry.ctas if pair[0].geometry else 0)
     units = report.machine.gpu.compute_units
     ours, theirs = (schedule_class(arm.launches, units) for arm in (found.kgen, found.incumbent))
     same = ours == theirs

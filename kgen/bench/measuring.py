@@ -3,7 +3,8 @@
 Run as `python -m kgen.bench.measuring`. It reads one JSON request, answers with one JSON event a line, and ends:
     ready        it is up
     machine      the GPU as its driver describes it, and the versions
-    loaded       an arm is imported, compiled and has run once; its cubins and extension libraries
+    imported     an arm is imported
+    loaded       it is compiled and has run once; its cubins and extension libraries
     agreement    the arms' outputs against each other
     band         A/A: two builds of the first arm in turn. Nothing of the second arm was timed before
     comparison   A B B A: the first arm and the second in turn
@@ -51,6 +52,7 @@ def measure(request: Mapping[str, Any]) -> Iterator[Event]:
     case = _Case(request)
     for name, side in ARMS.items():
         yield case.load(name, request[side])
+        yield case.run(name)
     yield {"event": "agreement", **case.agreement()}
     timed = case.timed()
     method = "loop" if isinstance(timed[0], Loop) else "graph"
@@ -78,11 +80,15 @@ class _Case:
         self._scale = 1.0
 
     def load(self, name: str, request: Mapping[str, Any]) -> Event:
-        """Import an arm, compile it by one run, and say which machine code it brought."""
-        arm = load_arm(name, request, SEED, "cuda")
+        """Import an arm; an extension may be built by that."""
+        self.arms.append(load_arm(name, request, SEED, "cuda"))
+        return {"event": "imported", "arm": name}
+
+    def run(self, name: str) -> Event:
+        """Compile the arm that was imported last by one run, and say which machine code it brought."""
+        arm = self.arms[-1]
         arm.function(*self._draw(SEED))
         torch.cuda.synchronize()
-        self.arms.append(arm)
         libraries = [str(path) for path in arm.libraries]
         return {"event": "loaded", "arm": name, "cubins": self._cubins.take(name), "libraries": libraries}
 
@@ -113,7 +119,7 @@ class _Case:
 def machine() -> Event:
     """Return the GPU and the versions of what compiles and launches."""
     found = torch.cuda.get_device_properties(0)
-    isa = getattr(found, "gcnArchName", "").partition(":")[0] or f"sm_{found.major}{found.minor}"
+    isa = found.gcnArchName.partition(":")[0] if torch.version.hip else f"sm_{found.major}{found.minor}"
     gpu = {"name": found.name, "isa": isa, "compute_units": found.multi_processor_count}
     versions = {name: _version(name) for name in DISTRIBUTIONS} | {"CUDA": torch.version.cuda}
     return {"gpu": gpu | {"l2_bytes": found.L2_cache_size}, "python": platform.python_version(), "versions": versions}

@@ -144,8 +144,8 @@ def test_the_gauge_is_the_smallest_case_with_work(package: Path, machine: MadeUp
 
 
 def test_unknown_cases_are_refused_before_anything_runs(package: Path, machine: MadeUpMachine) -> None:
-    with pytest.raises(UnknownBenchCaseError, match="has no case 'smal'\n  = its cases: small, large, empty"):
-        run(package, cases=("smal",))
+    with pytest.raises(UnknownBenchCaseError, match="has no case 'tiny'\n  = its cases: small, large, empty"):
+        run(package, cases=("tiny",))
     assert machine.steps == []
 
 

@@ -39,7 +39,7 @@ def gemm_kernel(tiled_mma: cute.TiledMma, tma_a, mA, tma_b, mB, mD):
         barrier_storage=barriers,
         num_stages=STAGES,
         producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, THREADS),
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, THREADS // 32),  # one thread a warp arrives
         tx_count=(TILE_M + TILE_N) * TILE_K * 2,
     )
     gA = cute.local_tile(mA, (TILE_M, TILE_K), (tile_m, None))  # (tile_m, tile_k, k)
