@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgen.api import emit
 from kgen.bench.harness import Asked, Bench, Progress
-from kgen.bench.measure import measure
+from kgen.bench.measure import Measurer
 from kgen.bench.report import Comparison, Constraint, Control, Integration, Launch, Report
 from kgen.bench.statistics import BAND_LIMIT
 from kgen.spec.model import Reference
@@ -106,7 +106,9 @@ def _block(launch: Launch) -> str:
 def control(bench: Bench, case: str, scratch: Path) -> Control | None:
     """Time the incumbent against a second load of itself, as if it were kgen's kernel; it must be at parity."""
     request = bench.request(case)
-    found = measure(replace(request, first=request.second), scratch, scratch / "logs" / "control.jsonl").comparison
+    with Measurer(scratch) as measurer:
+        log = scratch / "logs" / "control.jsonl"
+        found = measurer.measure(replace(request, first=request.second), log).comparison
     if found is None:
         return None
     band = found.band.half_width

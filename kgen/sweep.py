@@ -12,7 +12,7 @@ from pathlib import Path
 from kgen.api import candidates, emit
 from kgen.bench.harness import Asked, Bench, Progress, open_bench
 from kgen.bench.incumbent import kernel_arm
-from kgen.bench.measure import Measured, measure
+from kgen.bench.measure import Measured, Measurer
 from kgen.bench.report import Report, Sweep, SweepRow
 from kgen.check.compile import check_packages
 from kgen.check.result import CheckResult
@@ -62,9 +62,10 @@ def sweep(
         scratch = Path(text)
         entries = _built(goal, case, count, scratch, step)
         rows = []
-        for number, entry in enumerate(entries, 1):
-            rows.append(_row(bench, case, entry, scratch))
-            step(f"measured {entry.variant.name}", number, len(entries))
+        with Measurer(scratch) as measurer:
+            for number, entry in enumerate(entries, 1):
+                rows.append(_row(bench, case, entry, measurer, scratch))
+                step(f"measured {entry.variant.name}", number, len(entries))
     table = _table(case, tuple(rows))
     winner = next(entry.variant for entry in entries if entry.rank == table.winner)
     fixed = fixed_axes_of(winner, case, table.because) if table.winner > 1 else ()
@@ -112,7 +113,7 @@ def _with_findings(entry: _Entry, found: dict[Path, CheckResult]) -> _Entry:
     return replace(entry, folder=None, failure=f"not as planned: {found[entry.folder].findings[0]}")
 
 
-def _row(bench: Bench, case: str, entry: _Entry, scratch: Path) -> SweepRow:
+def _row(bench: Bench, case: str, entry: _Entry, measurer: Measurer, scratch: Path) -> SweepRow:
     measured: Measured | None = None
     failure = entry.failure
     if entry.folder is not None:
@@ -120,7 +121,7 @@ def _row(bench: Bench, case: str, entry: _Entry, scratch: Path) -> SweepRow:
         # right is what agrees with the incumbent; the winner passes test_kernel.py before it is delivered
         request = replace(bench.request(case), first=arm, decides=True)
         try:
-            measured = measure(request, scratch, scratch / f"{entry.rank}.jsonl")
+            measured = measurer.measure(request, scratch / f"{entry.rank}.jsonl")
             failure = "; ".join(measured.agreement.failures)
         except MeasurementFailedError as error:
             failure = str(error).splitlines()[0]

@@ -21,7 +21,7 @@ from kgen.bench import assemble
 from kgen.bench.arm_code import build_notes, release_of_variants, second_arm
 from kgen.bench.git import commit, commit_of
 from kgen.bench.incumbent import Opponent, kernel_arm, opponent_of
-from kgen.bench.measure import TURNS, Measured, Request, measure
+from kgen.bench.measure import TURNS, Measured, Measurer, Request
 from kgen.bench.plan_facts import PlanFacts, ShapeCase, read_plan, read_shapes
 from kgen.bench.profile import profile_case
 from kgen.bench.record import MEASURED, read_report, write_measured
@@ -184,14 +184,21 @@ def run_bench(bench: Bench, asked: Asked, scratch: Path, progress: Progress) -> 
     if asked.mode is Mode.BENCH and not asked.again and (known := _known(bench, asked, cases, compiled)) is not None:
         return replace(result, report=known, kept=True)
     progress("check: test_kernel.py")
-    arguments = ("--version", asked.version, "--no-memory", *(word for case in cases for word in ("--shape-id", case)))
-    tested = run_on_device(folder, arguments)
-    (logs / "test_kernel.txt").write_text(tested.output.replace(str(folder.resolve()), "."), encoding="utf-8")
-    result = replace(result, tested=tested)
     if asked.mode is Mode.CHECK:
-        return result
-    report = _report(bench, asked, compiled, tested, _measure_cases(bench, asked, tested, scratch, progress))
-    return replace(result, report=_profiled(bench, report, asked, logs, progress))
+        return replace(result, tested=_tested(folder, asked, cases, logs))
+    with Measurer(scratch) as measurer:  # it imports torch while the test runs
+        tested = _tested(folder, asked, cases, logs)
+        outcomes = _measure_cases(bench, asked, tested, measurer, logs, progress)
+    report = _report(bench, asked, compiled, tested, outcomes)
+    return replace(result, tested=tested, report=_profiled(bench, report, asked, logs, progress))
+
+
+def _tested(folder: Path, asked: Asked, cases: tuple[str, ...], logs: Path) -> DeviceResult:
+    """Run test_kernel.py on these cases and keep what it printed."""
+    selection = (word for case in cases for word in ("--shape-id", case))
+    tested = run_on_device(folder, ("--version", asked.version, "--no-memory", *selection))
+    (logs / "test_kernel.txt").write_text(tested.output.replace(str(folder.resolve()), "."), encoding="utf-8")
+    return tested
 
 
 def selected(bench: Bench, asked: Asked) -> tuple[str, ...]:
@@ -235,7 +242,7 @@ class _Outcome:
 
 
 def _measure_cases(
-    bench: Bench, asked: Asked, tested: DeviceResult, scratch: Path, progress: Progress
+    bench: Bench, asked: Asked, tested: DeviceResult, measurer: Measurer, logs: Path, progress: Progress
 ) -> dict[str, _Outcome]:
     by_id = {str(case.get("id")): case for case in tested.report.get("cases", ())}
     outcomes = {}
@@ -247,13 +254,15 @@ def _measure_cases(
             outcomes[case] = _Outcome(found, None, "not timed: the output is empty, nothing is launched")
         else:
             progress(f"bench {case}: A/A, then A B B A")
-            outcomes[case] = _measure_case(bench, bench.request(case, asked.turns), found, scratch)
+            outcomes[case] = _measure_case(bench, bench.request(case, asked.turns), found, measurer, logs)
     return outcomes
 
 
-def _measure_case(bench: Bench, request: Request, tested: Mapping[str, Any], scratch: Path) -> _Outcome:
+def _measure_case(
+    bench: Bench, request: Request, tested: Mapping[str, Any], measurer: Measurer, logs: Path
+) -> _Outcome:
     try:
-        measured = measure(request, scratch, scratch / "logs" / f"{request.case}.jsonl")
+        measured = measurer.measure(request, logs / f"{request.case}.jsonl")
     except MeasurementFailedError as error:
         return _Outcome(tested, None, str(error).splitlines()[0])
     isa = bench.device.arch.isa

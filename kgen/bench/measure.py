@@ -69,31 +69,68 @@ class Measured:
     libraries: tuple[Path, ...]  # extension libraries that the second arm brought along
 
 
-def measure(request: Request, scratch: Path, log: Path, limit_seconds: float = LIMIT_SECONDS) -> Measured:
-    """Measure one case; raises `MeasurementFailedError` when the process fails, ends or hangs.
+class Measurer:
+    """Measures one case after the other; torch is imported once, and each case has a process of its own.
 
-    `scratch` is a private folder that the caller removes; `log` is a file that gets every event.
+    Usable as a context manager. It starts importing at once, so that other work may go on meanwhile.
     """
-    folder = Path(tempfile.mkdtemp(dir=scratch))
-    dump, out = folder / "dump", folder / "out"
-    dump.mkdir()
-    events: dict[str, dict[str, Any]] = {}
-    process = EventProcess(_COMMAND, _environment(dump), (folder / "stderr").open("w+b"))
-    try:
-        process.send(_request_json(request, dump, out))
-        with log.open("w", encoding="utf-8") as stream:
-            for event in _events(process, limit_seconds):
-                stream.write(json.dumps(_without_paths(event)) + "\n")
-                stream.flush()
-                if event["event"] == "failed":
-                    raise MeasurementFailedError(case=request.case, reason=event["error"])
-                events[_key(event)] = event
-    except ProcessEnded as error:
-        reason = f"the measuring process ended ({error.ending})\n{process.stderr_tail()}".strip()
-        raise MeasurementFailedError(case=request.case, reason=reason) from error
-    finally:
-        process.close()
-    return _measured(request, events, out)
+
+    def __init__(self, scratch: Path, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """`scratch` is a private folder that the caller removes."""
+        self._scratch = scratch
+        self._limit_seconds = limit_seconds
+        self._process: EventProcess | None = _started(scratch)
+        self._is_up = False
+
+    def __enter__(self) -> "Measurer":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._close()
+
+    def measure(self, request: Request, log: Path) -> Measured:
+        """Measure one case; raises `MeasurementFailedError` when its process fails, ends or hangs.
+
+        `log` is a file that gets every event.
+        """
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        (folder / "dump").mkdir()
+        process = self._up()
+        events: dict[str, dict[str, Any]] = {}
+        try:
+            process.send({**asdict(request), "dump": str(folder / "dump"), "out": str(folder / "out")})
+            with log.open("w", encoding="utf-8") as stream:
+                for event in _events(process, self._limit_seconds):
+                    stream.write(json.dumps(_without_paths(event)) + "\n")
+                    stream.flush()
+                    events[_key(event)] = event
+        except ProcessEnded as error:
+            reason = f"the measuring process ended ({error.ending})\n{process.stderr_tail()}".strip()
+            self._close()
+            raise MeasurementFailedError(case=request.case, reason=reason) from error
+        if "failed" in events:
+            raise MeasurementFailedError(case=request.case, reason=events["failed"]["error"])
+        return _measured(request, events, folder / "out")
+
+    def _up(self) -> EventProcess:
+        """Return the process, started anew after one that ended, when it is up."""
+        if self._process is None:
+            self._process, self._is_up = _started(self._scratch), False
+        if not self._is_up:
+            self._process.wait_until_up()
+            self._is_up = True
+        return self._process
+
+    def _close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+
+def _started(scratch: Path) -> EventProcess:
+    stderr = Path(tempfile.mkdtemp(dir=scratch)) / "stderr"
+    # -P: no module of the current folder may shadow another
+    return EventProcess([sys.executable, "-P", "-m", "kgen.bench.measuring"], _environment(), stderr.open("w+b"))
 
 
 def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, Any]]:
@@ -107,23 +144,11 @@ def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, A
         yield event
 
 
-# -P: no module of the current folder may shadow another
-_COMMAND = (sys.executable, "-P", "-m", "kgen.bench.measuring")
-
-
-def _environment(dump: Path) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     environment = users_environment()
     home = str(Path(__file__).resolve().parents[2])  # the folder that kgen is imported from
     path = [home, *filter(None, [environment.get("PYTHONPATH")])]
-    return environment | {
-        "PYTHONPATH": ":".join(path),
-        "CUTE_DSL_KEEP": "cubin",
-        "CUTE_DSL_DUMP_DIR": str(dump),
-    }
-
-
-def _request_json(request: Request, dump: Path, out: Path) -> dict[str, Any]:
-    return {**asdict(request), "dump": str(dump), "out": str(out)}
+    return environment | {"PYTHONPATH": ":".join(path), "CUTE_DSL_KEEP": "cubin"}
 
 
 def _key(event: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The measuring process: one case of one comparison, with the DSL, torch and the GPU; `measure` is its other side.
 
-Run as `python -m kgen.bench.measuring`. It reads one JSON request, answers with one JSON event a line, and ends:
+Run as `python -m kgen.bench.measuring`. It imports torch once, and answers each JSON request, a line of its standard
+input, from a process forked for it, with one JSON event a line:
     ready        it is up
     machine      the GPU as its driver describes it, and the versions
     imported     an arm is imported
@@ -17,12 +18,14 @@ Run as `python -m kgen.bench.measuring`. It reads one JSON request, answers with
 import json
 import os
 import platform
+import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 
@@ -137,24 +140,49 @@ def _version(name: str) -> str | None:
         return None
 
 
-def main() -> None:
-    """Answer one request; what kernels print goes to standard error."""
-    die_with_parent()
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def serve(request: Mapping[str, Any], channel: TextIO) -> None:
+    """Answer one request in this process."""
+    started = time.perf_counter()
 
     def send(event: Event) -> None:
-        channel.write(json.dumps(event) + "\n")
+        seconds = round(time.perf_counter() - started, 3)
+        channel.write(json.dumps({**event, "seconds": seconds}) + "\n")
         channel.flush()
 
-    send({"event": "ready"})
+    os.environ["CUTE_DSL_DUMP_DIR"] = request["dump"]  # read when the DSL is imported, which an arm does
     try:
-        for event in measure(json.loads(sys.stdin.readline())):
+        for event in measure(request):
             send(event)
     except BaseException as error:
         send({"event": "failed", "error": told(error)})
-    send({"event": "done"})
-    os._exit(0)  # destructors of a DSL's modules may crash after the last word was said
+
+
+def main() -> None:
+    """Answer requests until standard input ends, each in a forked process; what is printed goes to standard error."""
+    die_with_parent()
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    _tell(channel, {"event": "ready"})
+    for line in sys.stdin:
+        child = os.fork()  # torch is imported, and nothing has used the device yet
+        if child == 0:
+            die_with_parent()
+            serve(json.loads(line), channel)
+            os._exit(0)  # destructors of a DSL's modules may crash after the last word was said
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            _tell(channel, {"event": "failed", "error": f"the process ended: {_ending(status)}"})
+        _tell(channel, {"event": "done"})
+
+
+def _tell(channel: TextIO, event: Event) -> None:
+    channel.write(json.dumps(event) + "\n")
+    channel.flush()
+
+
+def _ending(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
 
 if __name__ == "__main__":

@@ -51,10 +51,11 @@ class CompileProcess(EventProcess):
     """One subprocess that compiles packages one after the other, importing the DSL once."""
 
     def __init__(self, arch: str, scratch: Path) -> None:
-        """Start it; `scratch` is a private folder that the caller removes."""
+        """Start it and wait until it is up; `scratch` is a private folder that the caller removes."""
         # -P: the modules beside the runner must not shadow others
         command = [sys.executable, "-P", str(RUNNER)]
         super().__init__(command, environment(arch, scratch), (scratch / "stderr").open("w+b"))
+        self.wait_until_up()
 
     def compile(self, request: CompileRequest, limit_seconds: float) -> Iterator[dict[str, Any]]:
         """Yield the events of one request; the limit holds for the import and for each variant. May end it."""

@@ -30,7 +30,7 @@ class EventProcess:
     """One subprocess in a process group of its own. Its first event says that it is up."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes]) -> None:
-        """Start it and wait until it is up; `stderr` is an open file that `close` closes."""
+        """Start it; `stderr` is an open file that `close` closes."""
         self._stderr = stderr
         self._process = subprocess.Popen(
             list(command),
@@ -44,6 +44,9 @@ class EventProcess:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
         self._pending = b""
+
+    def wait_until_up(self) -> None:
+        """Wait for the first event; raises `RunnerFailedError`, and closes the subprocess, where none comes."""
         try:
             self.next_event(_START_LIMIT_SECONDS)
         except ProcessEnded as error:

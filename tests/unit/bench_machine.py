@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -88,8 +89,9 @@ class MadeUpMachine:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> "MadeUpMachine":
         """Put it in the place of the real one."""
-        for name in ("check_package", "run_on_device", "measure"):
+        for name in ("check_package", "run_on_device"):
             monkeypatch.setattr(harness, name, getattr(self, name))
+        monkeypatch.setattr(harness, "Measurer", lambda scratch: nullcontext(self))
         monkeypatch.setattr(harness, "require_gpu", lambda package: H200)
         monkeypatch.setattr(harness, "driver_version", lambda: "999.1")
         monkeypatch.setattr(harness, "build_notes", lambda measured, isa: ())
@@ -120,7 +122,7 @@ class MadeUpMachine:
         defaults = {"id": case, "status": "PASS", "failures": [], "rel_err": 2e-3, "max_abs_err": 0.1}
         return {**defaults, "max_rel_err": 0.01, "latency_us": latency, **self.tested.get(case, {})}
 
-    def measure(self, request: Request, scratch: Path, log: Path) -> Measured:
+    def measure(self, request: Request, log: Path) -> Measured:
         """Time nothing."""
         self.steps.append(f"bench {request.case}")
         self.requests.append(request)

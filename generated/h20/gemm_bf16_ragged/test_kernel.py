@@ -25,7 +25,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 REL_ERR = 0.01  # limit on ||out - ref|| / ||ref||, in float64
 ELEMENT_ERR = 0.1  # limit on |out - ref| / (|ref| + rms(ref)) of an element: 10 x REL_ERR
@@ -43,7 +43,8 @@ LEAST_BAND, MOST_BAND = 2**12, 2**24  # bytes of the guard band on each side of 
 L2_PASSES = 3  # timed calls go round sets of inputs and outputs that are so many times as large as the L2 cache
 MOST_SETS, MOST_CALLS = 1024, 4096  # of one CUDA graph: below 180 KB a call, part of an L2 cache of 60 MB stays warm
 REPLAY_US = 2500.0  # that one replay takes, at least: events resolve 0.5 us
-START_LIMIT_S = 120  # for a process to import torch and to find the device
+START_LIMIT_S = 120  # for a process to find the device
+NO_DEVICE = "no CUDA device here: the kernel was not run"
 COMPILERS = ("nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")  # distributions whose versions are reported
 
 
@@ -153,7 +154,7 @@ def compare_tensors(x, y, limits, result):
     return problems
 
 
-class GuardBands(TorchDispatchMode):
+class GuardBands(TorchFunctionMode):
     """Puts what the kernel allocates between two bands of memory, and fills all of it with one byte.
 
     A band is one step along the tensor's slowest axis, such as a row. What the kernel sees has storage of its own.
@@ -163,9 +164,9 @@ class GuardBands(TorchDispatchMode):
         super().__init__()
         self.poison, self.guarded = poison, []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        kind = func.overloadpacket.__name__.removeprefix("new_").partition("_")[0]  # of e.g. new_empty_strided
+        kind = func.__name__.removeprefix("new_").partition("_")[0]  # of e.g. new_empty_strided
         return self.guard(made, kind == "empty") if kind in ("empty", "full", "ones", "zeros") else made
 
     def guard(self, made, is_empty):
@@ -424,7 +425,9 @@ def check_case(case, cases, arguments, device, result):
 
 
 def facts_of(device):
-    """Return what torch says of the device."""
+    """Return what torch says of the device, or None where there is none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        return None
     if device != "cuda":
         return {"name": device, "compute_units": None}
     found = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -445,7 +448,10 @@ def run_in_child(case, cases, arguments, device, connection):
     torch.set_grad_enabled(False)
     result = Result(case)
     signal.signal(signal.SIGALRM, on_alarm)
-    connection.send(facts_of(device))
+    facts = facts_of(device)
+    connection.send(facts)
+    if facts is None:
+        return
     signal.alarm(arguments.limit_s)
     try:
         check_case(case, cases, arguments, device, result)
@@ -458,11 +464,11 @@ def run_in_child(case, cases, arguments, device, connection):
 
 
 def run_case(case, cases, arguments, device):
-    """Return facts of the device and the result of one case, from a process of its own.
+    """Return facts of the device and the result of one case, from a process of its own; no facts: no device.
 
     It is killed when a blocked driver call keeps the alarm from ending it.
     """
-    context = multiprocessing.get_context("spawn")  # a forked process could not use CUDA
+    context = multiprocessing.get_context("fork")  # torch is imported once; this process itself never uses the device
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=run_in_child, args=(case, cases, arguments, device, sender), daemon=True)
     child.start()
@@ -472,6 +478,8 @@ def run_case(case, cases, arguments, device):
         if not receiver.poll(START_LIMIT_S):
             return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: the device was not there after {START_LIMIT_S} s"])
         facts = receiver.recv()
+        if facts is None:
+            return facts, Result(case, failures=[NO_DEVICE])
         if not receiver.poll(arguments.limit_s + 1):  # the alarm comes first where it can
             return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s"])
         return facts, receiver.recv()
@@ -572,21 +580,20 @@ def main(argv=None, device="cuda"):
     selected = arguments.shape_id or list(cases)
     if unknown := [case for case in selected if case not in cases]:
         parser.error(f"no case {', '.join(unknown)} in shapes.json; it has {', '.join(cases)}")
-    results, failures, status, facts = [], [], 1, None
-    if device == "cuda" and not torch.cuda.is_available():
-        failures, status = ["no CUDA device here: the kernel was not run"], 4
-        print(failures[0], file=sys.stderr)
-    else:
-        print(f"seed {arguments.seed}, fresh seed {arguments.fresh_seed}: --seed {arguments.fresh_seed} repeats it")
-        for case in selected:
-            found, result = run_case(case, cases, arguments, device)
-            facts = found or facts
-            results.append(result)
-            print_case(result)
-        failures = [failure for result in results for failure in result.failures]
+    results, facts = [], None
+    print(f"seed {arguments.seed}, fresh seed {arguments.fresh_seed}: --seed {arguments.fresh_seed} repeats it")
+    for case in selected:
+        found, result = run_case(case, cases, arguments, device)
+        if result.failures == [NO_DEVICE]:
+            print(NO_DEVICE, file=sys.stderr)
+            break
+        facts = found or facts
+        results.append(result)
+        print_case(result)
+    failures = [failure for result in results for failure in result.failures] if results else [NO_DEVICE]
     report = summary(results, failures, arguments, facts)
     print(f"[test_kernel] RESULT_JSON={json.dumps(without_nan(report), allow_nan=False)}", flush=True)
-    return 0 if report["all_pass"] else status
+    return 0 if report["all_pass"] else 1 if results else 4
 
 
 if __name__ == "__main__":
