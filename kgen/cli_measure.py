@@ -32,7 +32,7 @@ Turns = Annotated[int, typer.Option(min=6, help="A B B A turns per case")]
 Tries = Annotated[
     list[str] | None, typer.Option("--try", metavar="AXES", help='a variant: "tile_n=192,stages=4"; may be repeated')
 ]
-TURNS = 30
+TURNS = 40
 
 
 def bench(

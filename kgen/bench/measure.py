@@ -19,7 +19,7 @@ from kgen.check.event_process import EventProcess, ProcessEnded
 from kgen.check.gpu import driver_version
 from kgen.errors.bench import MeasurementFailedError
 
-TURNS = 30  # A B B A
+TURNS = 40  # A B B A
 LIMIT_SECONDS = 90.0  # from one event to the next: a DSL compiles in seconds, and timing one case takes a few
 IMPORT_LIMIT_SECONDS = 600.0  # an extension may be built when it is imported
 ORDER = "A B B A"
@@ -195,7 +195,11 @@ def _comparison(request: Request, events: Events) -> Comparison:
         sets=turns["sets"],
         turns=len(pairs),
         band=Band(
-            half_width=width, ratio=interval(ratios(band["pairs"])), turns=len(band["pairs"]), fixed_at=band["at"]
+            half_width=width,
+            ratio=interval(ratios(band["pairs"])),
+            turns=len(band["pairs"]),
+            series=band["series"],
+            fixed_at=band["at"],
         ),
         kgen=_arm("first", [a for a, _ in pairs], events),
         incumbent=_arm("second", [b for _, b in pairs], events),

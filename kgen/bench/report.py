@@ -128,6 +128,7 @@ class Band(_Part):
     half_width: float = Field(gt=0)
     ratio: Interval  # build A over build B
     turns: int = Field(gt=0)
+    series: int = 1  # how many were measured until the device had settled; the last one counts
     fixed_at: str  # UTC; the first timing of the incumbent is later
 
 

@@ -183,7 +183,8 @@ def _agreement(report: Report) -> Iterator[AgreementRow]:
 def _bands(report: Report) -> Iterator[BandRow]:
     for case, comparison in report.compared:
         band = comparison.band
-        yield BandRow(code_cell(case.id), band_text(band.half_width), str(band.ratio), band.turns, plain(band.fixed_at))
+        turns = f"{band.turns}" if band.series == 1 else f"{band.turns} (series {band.series})"
+        yield BandRow(code_cell(case.id), band_text(band.half_width), str(band.ratio), turns, plain(band.fixed_at))
 
 
 def _comparison(case: Case, found: Comparison) -> ComparisonRow:

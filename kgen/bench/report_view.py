@@ -35,7 +35,7 @@ class BandRow:
     case: str
     half_width: str
     ratio: str
-    turns: int
+    turns: str
     fixed_at: str
 
 

@@ -14,7 +14,7 @@ from statistics import median
 BAND_FLOOR = 0.01
 # A wider band decides nothing: what differs by less than 3 % could not be told from noise.
 BAND_LIMIT = 0.03
-_CENTRAL = 0.95  # share of the A/A turns that the band covers
+_COVERED = 0.95  # share of the A/A turns that the band covers
 
 
 class Verdict(StrEnum):
@@ -69,14 +69,12 @@ def ratios(pairs: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def half_width(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the half-width of the parity band: the farthest from 1 that the central 95 % of the A/A turns come.
+    """Return the half-width of the parity band: how far from 1 the nearest 95 % of the A/A turns are.
 
     Wider than what the median of as many turns needs, so that it also holds for another process.
     """
-    found = sorted(ratios(pairs))
-    cut = math.floor(len(found) * (1 - _CENTRAL) / 2)
-    central = found[cut : len(found) - cut]
-    return max(BAND_FLOOR, 1 - central[0], central[-1] - 1)
+    apart = sorted(abs(ratio - 1) for ratio in ratios(pairs))
+    return max(BAND_FLOOR, apart[math.ceil(len(apart) * _COVERED) - 1])
 
 
 def verdict_of(ratio: float, band: float) -> Verdict:

@@ -22,7 +22,7 @@ MOST_SETS = (
 )
 RUN_US = 3000.0  # a replay takes about this long: events resolve 0.5 us
 MOST_CALLS = 2000  # in one graph
-WARM_UP_MS = 60.0
+WARM_UP_MS = 200.0  # a large product takes about that long to bring the clocks down to what they stay at
 HOST_CALLS, HOST_BATCHES = 20, 25  # few enough calls that the launch queue (1024 deep) never makes the host wait
 
 
