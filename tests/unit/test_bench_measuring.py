@@ -69,7 +69,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 def test_the_band_is_in_the_log_before_the_second_arm_is_timed(measure: Any, tmp_path: Path) -> None:
     found = measure()
-    names = [event["event"] for event in events(tmp_path)]
+    names = [event["event"] for event in events(tmp_path) if event.get("series", 1) == 1]  # a CPU is seldom quiet
     loads = ["imported", "loaded"] * 3
     assert names == ["machine", *loads, "agreement", "band", "comparison", "host", "launches"]
     assert found.comparison.band.fixed_at <= found.comparison.measured_at
