@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from shapes import SHAPES, is_large
-from timing import geomean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 from records import write_record
 from workers import Job, Outcome, Worker, attempt
+
+from kgen.bench.statistics import geomean
 
 WORKER = Path(__file__).with_name("gemm_worker.py")
 TARGET = "h200"

@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any
 
 import torch
-from timing import Replay, Tensors, capture, in_turn, interval, round_robin, set_count, spread
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 from choices import base_of, shown, write_choice
@@ -22,11 +21,12 @@ from compare import compare, run_poisoned
 from workers import load_script
 
 import kgen
+from kgen.bench.statistics import interval, spread
+from kgen.bench.timing import Replay, Tensors, capture, host_us, in_turn, round_robin, set_count
 from kgen.planning.candidates import RankedCandidate, solve_gemm
 from kgen.target import load_device
 
 SAMPLED_ROWS = 128
-HOST_CALLS = 200
 Kernel = Callable[..., torch.Tensor]
 
 
@@ -189,14 +189,4 @@ def host(target: str) -> dict[str, Any]:
     built = kgen.build(product, (a, b), target=target)
     kernel = _loaded(built.folders[0], "host", (a, b))
     functions: dict[str, Kernel] = {"kernel()": kernel, "kgen.build()": built, "torch.matmul": product}
-    found: dict[str, Any] = {}
-    for name, function in functions.items():
-        samples = []
-        for _ in range(30):
-            torch.cuda.synchronize()
-            started = time.perf_counter()
-            for _ in range(HOST_CALLS):
-                function(a, b)
-            samples.append((time.perf_counter() - started) * 1e6 / HOST_CALLS)
-        found[name] = interval(samples[5:]).median
-    return {"host_us": found}
+    return {"host_us": {name: host_us(function, (a, b)) for name, function in functions.items()}}

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgen.errors.cli import ArgumentsConflictError
+
 if TYPE_CHECKING:
     from kgen.bench.harness import BenchResult
     from kgen.rules.model import Value
@@ -33,8 +35,12 @@ def bench(
     """
     from kgen.bench.harness import Asked, Mode
     from kgen.bench.harness import bench as run
+    from kgen.bench.memory import memory_file
     from kgen.tune import silent
 
+    if mode not in set(Mode):
+        raise ArgumentsConflictError(reason=f"mode {mode!r} is none of {', '.join(Mode)}", fix="e.g. mode='check'")
+    memory_file(Path(), version)  # refuses what is no version before anything runs
     command = f"kgen.bench({str(folder)!r})"
     asked = Asked(mode=Mode(mode), cases=tuple(cases), version=version, profile=profile, again=again, command=command)
     return run(folder, asked, progress or silent)
@@ -59,6 +65,11 @@ def tune(
     from kgen.tune import silent
     from kgen.tune import tune as tune_variants
 
+    if sweep and tries:
+        reason = "sweep measures the best candidates, tries names variants"
+        raise ArgumentsConflictError(reason=reason, fix="leave one out")
+    if sweep < 0:
+        raise ArgumentsConflictError(reason=f"sweep is {sweep}, a number of candidates", fix="e.g. sweep=12")
     goal = _goal(spec, target, folder, case, tries)
     if sweep:
         return sweep_candidates(goal, sweep, progress=progress or silent)
@@ -97,10 +108,11 @@ def _goal(
     case: str | None,
     tries: Sequence[Mapping[str, Value]],
 ) -> Goal:
-    from kgen.request import as_device, as_spec
+    from kgen.request import as_case, as_device, as_spec
     from kgen.tune import Goal
 
     loaded = as_spec(spec)
     device = as_device(loaded, target)
+    as_case(loaded, case)  # refuses an unknown one before anything is written
     place = Path("generated") / device.name / loaded.name if folder is None else Path(folder)
     return Goal(loaded, device, place, case, tuple(tries))

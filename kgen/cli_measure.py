@@ -3,6 +3,7 @@
 `cli` adds them to its app, shows the `Answer` that each returns, and turns refusals into exit codes.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ Tries = Annotated[
     list[str] | None, typer.Option("--try", metavar="AXES", help='a variant: "tile_n=192,stages=4"; may be repeated')
 ]
 TURNS = 40
+_WHOLE = re.compile(r"-?[0-9]+")
 
 
 def bench(
@@ -51,7 +53,7 @@ def bench(
     as_json: Json = False,
 ) -> Answer:
     """Measure packages against their incumbents on the GPU of this machine; writes measured/ in each."""
-    from kgen.bench.harness import Asked
+    from kgen.bench.harness import Asked, open_bench, selected
     from kgen.bench.harness import bench as bench_package
     from kgen.bench.memory import memory_file
     from kgen.bench.record import copy_to
@@ -70,6 +72,8 @@ def bench(
         git=git,
         command=_command(),
     )
+    for folder in folders:
+        selected(open_bench(folder), asked)  # so is a folder that is no package, a case, and a GPU that is not here
     results, shown = [], []
     with steps() as progress:
         for folder in folders:
@@ -107,6 +111,7 @@ def tune(
     if sweep and tries:
         reason = "--sweep measures the best candidates, --try names variants"
         raise ArgumentsConflictError(reason=reason, fix="leave one out")
+    _require_yaml(spec, update_spec)
     goal = _goal(spec, target, out, case, tries)
     asked = Asked(command=_command())
     if sweep:
@@ -140,6 +145,7 @@ def port(
     from kgen.port import Closing
     from kgen.port import port as port_kernel
 
+    _require_yaml(spec, update_spec)
     named = incumbent_of(incumbent)
     goal = _goal(spec, target, out, case, tries)
     with steps() as progress:
@@ -150,13 +156,16 @@ def port(
 
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="package folders")],
+    from_logs: Annotated[
+        bool, typer.Option("--from-logs", help="first compute bands and verdicts anew from the samples in the logs")
+    ] = False,
     as_json: Json = False,
 ) -> Answer:
     """Render the Markdown report and the charts anew from measured/report.json alone."""
-    from kgen.bench.record import render_measured
+    from kgen.bench.record import judge_again, render_measured
     from kgen.bench.report_table import report_view
 
-    found = [render_measured(folder) for folder in folders]
+    found = [judge_again(folder) if from_logs else render_measured(folder) for folder in folders]
     return Answer({"results": [r.to_json() for r in found]}, Group(*(report_view(r) for r in found)))
 
 
@@ -171,6 +180,12 @@ def _mode(text: str) -> "Mode":
 def _command() -> str:
     """Return the command line as it is kept in reports: what was typed, without the folder of the program."""
     return " ".join(("kgen", *sys.argv[1:]))
+
+
+def _require_yaml(spec: Path, update_spec: bool) -> None:
+    if update_spec and spec.suffix == ".py":
+        reason = f"--update-spec writes axes into a spec (.yaml), and {spec} is a module"
+        raise ArgumentsConflictError(reason=reason, fix="leave it out, or write a spec whose reference is the module")
 
 
 def _goal(spec: Path, target: str | None, out: Path | None, case: str | None, tries: Sequence[str] | None) -> "Goal":
@@ -193,8 +208,14 @@ def _axes(text: str) -> dict[str, "Value"]:
     pairs = [part.partition("=") for part in text.split(",")]
     if bad := next((name for name, equals, value in pairs if not (name.strip() and equals and value.strip())), None):
         raise AxesError(text=text, reason=f"{bad!r} is not axis=value")
-    values = {name.strip(): value.strip() for name, _, value in pairs}
-    return {name: int(value) if value.lstrip("-").isdigit() else value for name, value in values.items()}
+    names = [name.strip() for name, _, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise AxesError(text=text, reason=f"{twice!r} is given twice")
+    return {name.strip(): _value(value.strip()) for name, _, value in pairs}
+
+
+def _value(text: str) -> "Value":
+    return int(text) if _WHOLE.fullmatch(text) else text
 
 
 def _checked(axes: "Mapping[str, Value]", goal: "Goal") -> "dict[str, Value]":

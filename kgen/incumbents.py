@@ -35,8 +35,9 @@ def _module_file(name: str, text: str) -> Path:
     search: list[str] | None = None
     origin = None
     parts = name.split(".")
-    for depth in range(1, len(parts) + 1):
-        found = PathFinder.find_spec(".".join(parts[:depth]), search)
+    for depth, part in enumerate(parts, 1):
+        # by its last name: under the whole one a folder without __init__.py asks for its parent's module
+        found = PathFinder.find_spec(part, search)
         if found is None:
             raise IncumbentNameError(text=text, reason=f"there is no module {'.'.join(parts[:depth])}")
         search, origin = list(found.submodule_search_locations or []), found.origin

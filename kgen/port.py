@@ -5,22 +5,27 @@ the control of the harness and the repository's own path, once each.
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgen.api import emit
-from kgen.bench.harness import Asked, Bench, Progress
+from kgen.bench.harness import Asked, Progress
 from kgen.bench.measure import Measurer
 from kgen.bench.report import Comparison, Constraint, Control, Integration, Launch, Report
 from kgen.bench.statistics import BAND_LIMIT
+from kgen.bench.subject import Bench
+from kgen.errors.bench import MeasurementFailedError
 from kgen.spec.model import Reference
 from kgen.tune import Goal, Tuned, deliver, search, silent
 
 INTEGRATION_LIMIT_SECONDS = 3600.0
+CONTROL_LOG = "logs/control.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +53,35 @@ def port(
     found = search(goal, progress)
 
     def finish(bench: Bench, report: Report, scratch: Path) -> Report:
-        report = report.model_copy(update={"constraints": (*report.constraints, *launch_constraints(report))})
+        report = _with(report, constraints=launch_constraints(report))
         if closing.falsify:
             progress(f"control: the incumbent against itself on case {bench.gauge}")
-            report = report.model_copy(update={"control": control(bench, bench.gauge, scratch)})
+            report = _falsified(bench, report, scratch)
         if closing.integration is not None:
             progress(f"integration: {closing.integration}")
             log = scratch / "logs" / "integration.txt"
             found = run_integration(closing.integration, goal.folder, log)
-            report = report.model_copy(update={"integration": found, "logs": (*report.logs, found.log)})
+            report = _with(report, logs=(found.log,)).model_copy(update={"integration": found})
         return report
 
     return deliver(goal, found, asked or Asked(command="kgen port"), progress, finish)
+
+
+def _with(report: Report, **more: tuple[object, ...]) -> Report:
+    """Return the report with more in its lists; what a report that is kept says already is not said twice."""
+    found = {name: tuple(dict.fromkeys((*getattr(report, name), *parts))) for name, parts in more.items()}
+    return report.model_copy(update=found)
+
+
+def _falsified(bench: Bench, report: Report, scratch: Path) -> Report:
+    """Return the report with the control, or with a note on why there is none: the port stands without it."""
+    try:
+        found = control(bench, bench.gauge, scratch)
+    except MeasurementFailedError as error:
+        return _with(report, notes=(f"control: {str(error).splitlines()[0]}",)).model_copy(update={"control": None})
+    if found is None:
+        report = _with(report, notes=("control: two loads of the incumbent disagree in their outputs",))
+    return _with(report, logs=(CONTROL_LOG,)).model_copy(update={"control": found})
 
 
 def launch_constraints(report: Report) -> tuple[Constraint, ...]:
@@ -107,8 +129,7 @@ def control(bench: Bench, case: str, scratch: Path) -> Control | None:
     """Time the incumbent against a second load of itself, as if it were kgen's kernel; it must be at parity."""
     request = bench.request(case)
     with Measurer(scratch) as measurer:
-        log = scratch / "logs" / "control.jsonl"
-        found = measurer.measure(replace(request, first=request.second), log).comparison
+        found = measurer.measure(replace(request, first=request.second), scratch / CONTROL_LOG).comparison
     if found is None:
         return None
     band = found.band.half_width
@@ -121,20 +142,31 @@ def run_integration(command: str, folder: Path, log: Path) -> Integration:
     variables = {**os.environ, "KGEN_PACKAGE": str(folder.resolve())}
     started = time.perf_counter()
     with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command,
+            shell=True,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that what the command started ends with it
+        )
         try:
-            done = subprocess.run(
-                command,
-                shell=True,
-                env=variables,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=INTEGRATION_LIMIT_SECONDS,
-                check=False,
-            )
-            status: int | None = done.returncode
+            status: int | None = process.wait(timeout=INTEGRATION_LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             status = None
+            _end(process)
+        except BaseException:  # Ctrl-C does not reach another session
+            _end(process)
+            raise
         output.seek(0)
         log.write_bytes(output.read())
     seconds = round(time.perf_counter() - started, 1)
     return Integration(command=command, exit_status=status, seconds=seconds, log=f"logs/{log.name}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and what it started."""
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgen.api import candidates, emit
-from kgen.bench.harness import Asked, Bench, Progress, open_bench
+from kgen.bench.harness import Asked, Progress
 from kgen.bench.incumbent import kernel_arm
 from kgen.bench.measure import Measured, Measurer
 from kgen.bench.report import Report, Sweep, SweepRow
+from kgen.bench.subject import Bench, open_bench
 from kgen.check.compile import check_packages
 from kgen.check.result import CheckResult
 from kgen.errors.base import KgenError
@@ -33,6 +34,7 @@ from kgen.tune import (
     silent,
 )
 
+_FAIL = "FAIL: "  # before what a row says of a candidate without a time
 Step = Callable[[str, int, int], None]  # what was done, how many are, how many there are
 
 
@@ -133,7 +135,7 @@ def _row(bench: Bench, case: str, entry: _Entry, measurer: Measurer, scratch: Pa
         us=None if comparison is None else comparison.kgen.device_us.median,
         ratio=None if comparison is None else comparison.ratio,
         verdict=None if comparison is None else comparison.verdict,
-        result=f"FAIL: {failure}" if comparison is None else "right",
+        result=f"{_FAIL}{failure}" if comparison is None else "right",
     )
 
 
@@ -145,10 +147,12 @@ def _table(case: str, rows: tuple[SweepRow, ...]) -> Sweep:
     best = min(right, key=lambda row: row.ratio.median if row.ratio else 0.0)
     first = rows[0]
     assert best.ratio is not None
+    if best is first:
+        return Sweep(case=case, rows=rows, winner=1, because=f"the first plan is the fastest of {len(rows)} candidates")
     if not is_clear(best.ratio, first.ratio):
         because = f"the fastest, candidate {best.rank}, is not clear of the first plan: {best.ratio} and {first.ratio}"
         return Sweep(case=case, rows=rows, winner=1, because=because)
-    was = f"FAIL ({first.result})" if first.ratio is None else f"{first.ratio.median:.3f}"
+    was = f"failed ({first.result.removeprefix(_FAIL)})" if first.ratio is None else f"{first.ratio.median:.3f}"
     because = (
         f"fastest of {len(rows)} candidates of a sweep: {best.ratio.median:.3f} of the incumbent's time in case "
         f"{case}, the first plan {was}"

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgen.api import Package, emit, plan
-from kgen.bench.harness import Asked, Bench, Progress, open_bench, run_bench
+from kgen.bench.harness import Asked, Progress, run_bench
 from kgen.bench.record import read_report, write_measured
 from kgen.bench.report import VARIANT_BUDGET, Comparison, LedgerRow, Report
 from kgen.bench.statistics import Interval, Verdict
+from kgen.bench.subject import Bench, open_bench
 from kgen.check.compile import check_package
 from kgen.errors.base import KgenError
 from kgen.errors.bench import BudgetSpentError

@@ -11,6 +11,7 @@ from kgen.check.compile_process import users_environment
 from kgen.check.release import ReleaseBuild, release_of_extension, release_of_package
 from kgen.check.result import CheckResult
 from kgen.errors.base import KgenError
+from kgen.errors.check import NoDeviceCodeError
 
 
 def build_notes(measured: Measured, isa: str) -> Iterator[str]:
@@ -18,10 +19,15 @@ def build_notes(measured: Measured, isa: str) -> Iterator[str]:
     try:
         first, twin = (_digests(measured.cubins[arm], isa) for arm in ("first", "twin"))
     except KgenError as error:
-        yield f"the machine code of the two builds was not compared: {error}"
+        yield f"the machine code of the two builds was not compared: {_line(error)}"
         return
     if first != twin:
         yield "the two builds of the A/A pair differ in their machine code"
+
+
+def _line(error: KgenError) -> str:
+    """Return what is wrong, without what would do."""
+    return str(error).splitlines()[0]
 
 
 def _digests(cubins: tuple[Path, ...], isa: str) -> set[str | None]:
@@ -34,15 +40,18 @@ def second_arm(measured: Measured, isa: str) -> tuple[tuple[Code, ...], tuple[Re
     for file in (*measured.cubins["second"], *measured.libraries):
         try:
             found = read_binary(file, isa)
-        except KgenError:
+        except NoDeviceCodeError:
             continue  # a library with no kernels in it
+        except KgenError as error:
+            notes.append(f"{file.name} was not read: {_line(error)}")
+            continue
         is_library = file in measured.libraries
         kernels = tuple(map(kernel_code, found.kernels))
         origin = file.name if is_library else "cubin of the DSL"
         code.append(Code(arm="incumbent", origin=origin, arch=found.arch, digest=found.code_digest, kernels=kernels))
         if is_library:
             release.append(_release("incumbent", release_of_extension(file, isa, found)))
-    if not code:
+    if not code and not notes:
         notes.append("no machine code of the incumbent was found: neither a DSL's cubin nor an extension library")
     return tuple(code), tuple(release), tuple(notes)
 

@@ -94,8 +94,8 @@ def _means(timed: Sequence[Case]) -> dict[str, float | None]:
     speedups = [None if s.ref_latency_us is None else s.ref_latency_us / s.latency_us for s in speeds]
     names = ("tflops", "bandwidth_gbps", "tflops_peak_utilization_pct", "bandwidth_peak_utilization_pct")
     return {
-        "latency_us": geomean(latencies),
-        "latency_us_geomean": geomean(latencies),
+        "latency_us": _mean(latencies),
+        "latency_us_geomean": _mean(latencies),
         "latency_us_arith_mean": fmean(latencies),
         "speedup_vs_ref_geomean": _mean(speedups),
         **{name: _mean([getattr(speed, name) for speed in speeds]) for name in names},
@@ -104,7 +104,9 @@ def _means(timed: Sequence[Case]) -> dict[str, float | None]:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value]
-    return geomean(known) if known and len(known) == len(values) else None
+    if not known or len(known) != len(values):
+        return None
+    return min(max(geomean(known), min(known)), max(known))  # rounding must not lift 100 % above 100 %
 
 
 def _difference(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, float | None]:

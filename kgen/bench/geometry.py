@@ -15,7 +15,7 @@ def geometry_of(plan: PlanFacts, case: str, device: Device, compute_units: int) 
     choice = variant.choice
     if choice.ctas < 1:
         return None
-    found = grid_waves(device, Grid(choice.ctas, choice.ctas_per_unit, compute_units))
+    found = grid_waves(device, Grid(choice.ctas, choice.derived.ctas_per_unit, compute_units))
     return Geometry(
         variant=variant.name,
         ctas=found.ctas,

@@ -8,39 +8,30 @@
 Nothing is timed that is not right. What was found is one Report; `record` writes it to `measured/`.
 """
 
-import platform
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from kgen.bench import assemble
-from kgen.bench.arm_code import build_notes, release_of_variants, second_arm
-from kgen.bench.git import commit, commit_of
-from kgen.bench.incumbent import Opponent, kernel_arm, opponent_of
-from kgen.bench.measure import TURNS, Measured, Measurer, Request
-from kgen.bench.plan_facts import PlanFacts, ShapeCase, read_plan, read_shapes
+from kgen.bench.arm_code import build_notes, second_arm
+from kgen.bench.git import commit
+from kgen.bench.measure import TURNS, Measurer, Request
 from kgen.bench.profile import profile_case
 from kgen.bench.record import MEASURED, read_report, write_measured
-from kgen.bench.report import Code, Gpu, Machine, Release, Report
+from kgen.bench.report import Report
+from kgen.bench.reporting import Outcome, Run, report_of
 from kgen.bench.statistics import Verdict
+from kgen.bench.subject import Bench, has_work, open_bench
 from kgen.check.compile import check_package
-from kgen.check.gpu import Gpu as FoundGpu
 from kgen.check.gpu import driver_version
-from kgen.check.match import match_gpus
-from kgen.check.on_device import DeviceResult, require_gpu, run_on_device
-from kgen.check.package import PackageFolder, read_package
+from kgen.check.on_device import DeviceResult, run_on_device
 from kgen.check.result import CheckResult
 from kgen.check.toolchain import compiler_versions
 from kgen.errors.base import KgenError
 from kgen.errors.bench import MeasurementFailedError, UnknownBenchCaseError
-from kgen.target import Device, all_devices, load_device
 
-LOSSY_BITS = 8  # an output of so few bits rounds more than any tolerance says: the incumbent's own output decides
-_BITS = {"bool": 8, "int8": 8, "uint8": 8, "fp8_e4m3": 8, "fp8_e5m2": 8}
 Progress = Callable[[str], None]
 
 
@@ -96,53 +87,6 @@ class BenchResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """A package under measurement: its facts, its second arm, and the device file that judges its speeds."""
-
-    package: PackageFolder
-    plan: PlanFacts
-    shapes: Mapping[str, ShapeCase]
-    opponent: Opponent
-    device: Device
-    gpu: FoundGpu
-
-    @property
-    def gauge(self) -> str:
-        """The case that iterations are judged by: the smallest one by predicted time."""
-        timed = [case for case in self.shapes if has_work(self.plan, case)] or list(self.shapes)
-        return min(timed, key=lambda case: self.plan.variant_of(case).choice.time_us)
-
-    def request(self, case: str, turns: int = TURNS) -> Request:
-        """Return the comparison of one case."""
-        shape = self.shapes[case]
-        return Request(
-            case=case,
-            first=kernel_arm(self.package.folder, shape),
-            second=self.opponent.for_case(shape),
-            inputs=str((self.package.folder / "input.py").resolve()),
-            input_kwargs=shape.input_kwargs,
-            bytes=self.plan.work[case].bytes,
-            limit=max(self.plan.tolerance.rel_err, 1e-6),
-            decides=any(_BITS.get(o.dtype, 16) <= LOSSY_BITS for o in self.plan.outputs),
-            turns=turns,
-        )
-
-
-def open_bench(folder: Path) -> Bench:
-    """Read a package for measurement; raises `NoGpuError` where no GPU of this machine runs it."""
-    package, plan, shapes = read_package(folder), read_plan(folder), read_shapes(folder)
-    gpu = require_gpu(package)
-    (match,) = match_gpus([gpu], all_devices())
-    device = load_device(match.device or package.device)
-    return Bench(package, plan, shapes, opponent_of(folder, plan, shapes), device, gpu)
-
-
-def has_work(plan: PlanFacts, case: str) -> bool:
-    """Return whether there is anything to time: an empty output launches nothing."""
-    return plan.work[case].bytes_written > 0
-
-
 def bench(folder: str | Path, asked: Asked | None = None, progress: Progress = lambda step: None) -> BenchResult:
     """Build, check and measure a package on the GPU of this machine; a run over all cases writes `measured/`.
 
@@ -172,33 +116,78 @@ def _recorded(bench: Bench, asked: Asked, report: Report, logs: Path) -> Report:
 
 def run_bench(bench: Bench, asked: Asked, scratch: Path, progress: Progress) -> BenchResult:
     """Go through the steps; logs are left in `scratch/logs`."""
-    folder, logs = bench.package.folder, scratch / "logs"
+    folder, steps = bench.package.folder, _Steps(bench, asked, scratch / "logs", progress)
     cases = selected(bench, asked)
-    logs.mkdir(parents=True, exist_ok=True)
-    progress("build: compile every variant and read its machine code")
-    compiled = check_package(folder)
-    (logs / "build.txt").write_text(_build_log(compiled), encoding="utf-8")
+    compiled = steps.build()
     result = BenchResult(folder, compiled, None, None)
     if asked.mode is Mode.BUILD:
         return result
-    if asked.mode is Mode.BENCH and not asked.again and (known := _known(bench, asked, cases, compiled)) is not None:
-        return replace(result, report=known, kept=True)
-    progress("check: test_kernel.py")
     if asked.mode is Mode.CHECK:
-        return replace(result, tested=_tested(folder, asked, cases, logs))
+        return replace(result, tested=steps.check(cases))
+    if (known := _known(bench, asked, cases, compiled)) is not None:
+        return replace(result, report=known, kept=True)
     with Measurer(scratch) as measurer:  # it imports torch while the test runs
-        tested = _tested(folder, asked, cases, logs)
-        outcomes = _measure_cases(bench, asked, tested, measurer, logs, progress)
-    report = _report(bench, asked, compiled, tested, outcomes)
-    return replace(result, tested=tested, report=_profiled(bench, report, asked, logs, progress))
+        tested = steps.check(cases)
+        outcomes = {case: steps.bench(case, tested, measurer) for case in cases}
+    report = report_of(bench, Run(compiled, tested, outcomes, asked.version, asked.command))
+    return replace(result, tested=tested, report=steps.profile(report) if asked.profile else report)
 
 
-def _tested(folder: Path, asked: Asked, cases: tuple[str, ...], logs: Path) -> DeviceResult:
-    """Run test_kernel.py on these cases and keep what it printed."""
-    selection = (word for case in cases for word in ("--shape-id", case))
-    tested = run_on_device(folder, ("--version", asked.version, "--no-memory", *selection))
-    (logs / "test_kernel.txt").write_text(tested.output.replace(str(folder.resolve()), "."), encoding="utf-8")
-    return tested
+class _Steps:
+    """The steps of one run: each says that it begins and leaves its log."""
+
+    def __init__(self, bench: Bench, asked: Asked, logs: Path, progress: Progress) -> None:
+        self._bench, self._asked, self._logs, self._progress = bench, asked, logs, progress
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def build(self) -> CheckResult:
+        """Compile every variant and read its machine code."""
+        self._progress("build: compile every variant and read its machine code")
+        compiled = check_package(self._bench.package.folder)
+        (self._logs / "build.txt").write_text(_build_log(compiled), encoding="utf-8")
+        return compiled
+
+    def check(self, cases: tuple[str, ...]) -> DeviceResult:
+        """Run test_kernel.py on these cases and keep what it printed."""
+        self._progress("check: test_kernel.py")
+        folder = self._bench.package.folder
+        selection = (word for case in cases for word in ("--shape-id", case))
+        tested = run_on_device(folder, ("--version", self._asked.version, "--no-memory", *selection))
+        (self._logs / "test_kernel.txt").write_text(tested.output.replace(str(folder.resolve()), "."), encoding="utf-8")
+        return tested
+
+    def bench(self, case: str, tested: DeviceResult, measurer: Measurer) -> Outcome:
+        """Measure one case, if it passed and there is anything to time."""
+        by_id = {str(found.get("id")): found for found in tested.report.get("cases", ())}
+        silent = {"status": "FAIL", "failures": tested.failures or ("test_kernel.py said nothing",)}
+        found = by_id.get(case) or silent
+        if found["status"] != "PASS":
+            return Outcome(found, None, "not timed: it fails")
+        if not has_work(self._bench.plan, case):
+            return Outcome(found, None, "not timed: the output is empty, nothing is launched")
+        self._progress(f"bench {case}: A/A, then A B B A")
+        return self._measured(self._bench.request(case, self._asked.turns), found, measurer)
+
+    def _measured(self, request: Request, tested: Mapping[str, Any], measurer: Measurer) -> Outcome:
+        try:
+            measured = measurer.measure(request, self._logs / f"{request.case}.jsonl")
+        except MeasurementFailedError as error:
+            return Outcome(tested, None, str(error).splitlines()[0])
+        isa, is_reference = self._bench.device.arch.isa, self._bench.opponent.said.is_reference
+        code, release, notes = ((), (), ()) if is_reference else second_arm(measured, isa)
+        return Outcome(tested, measured, "", code, release, (*build_notes(measured, isa), *notes))
+
+    def profile(self, report: Report) -> Report:
+        """Return the report with the profile of the case with the largest gap, where one is above its band."""
+        gaps = {case.id: found.gap for case, found in report.compared if found.verdict is Verdict.SLOWER}
+        if not gaps:
+            return report.model_copy(update={"notes": (*report.notes, "not profiled: no gap above the parity band")})
+        case = max(gaps, key=lambda name: gaps[name])
+        self._progress(f"profile {case}")
+        launches = next(found.kgen.launches or () for compared, found in report.compared if compared.id == case)
+        kernels = tuple(launch.kernel for launch in launches)
+        profile = profile_case(self._bench.package.folder, case, kernels, self._logs / "profile.txt")
+        return report.model_copy(update={"profile": profile, "logs": (*report.logs, "logs/profile.txt")})
 
 
 def selected(bench: Bench, asked: Asked) -> tuple[str, ...]:
@@ -212,6 +201,8 @@ def selected(bench: Bench, asked: Asked) -> tuple[str, ...]:
 
 def _known(bench: Bench, asked: Asked, cases: tuple[str, ...], compiled: CheckResult) -> Report | None:
     """Return the report in the folder where it is of the same machine code, incumbent, GPU and software, and good."""
+    if asked.again or asked.profile or asked.git:
+        return None
     try:
         report = read_report(bench.package.folder)
     except KgenError:
@@ -227,138 +218,6 @@ def _known(bench: Bench, asked: Asked, cases: tuple[str, ...], compiled: CheckRe
         and set(cases) <= {case.id for case in report.cases}
     )
     return report if same and report.gate == "PASS" else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What became of one case after the test: a measurement, or why there is none."""
-
-    tested: Mapping[str, Any]
-    measured: Measured | None
-    note: str
-    code: tuple[Code, ...] = ()
-    release: tuple[Release, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def _measure_cases(
-    bench: Bench, asked: Asked, tested: DeviceResult, measurer: Measurer, logs: Path, progress: Progress
-) -> dict[str, _Outcome]:
-    by_id = {str(case.get("id")): case for case in tested.report.get("cases", ())}
-    outcomes = {}
-    for case in selected(bench, asked):
-        found = by_id.get(case) or {"status": "FAIL", "failures": tested.failures or ("test_kernel.py said nothing",)}
-        if found["status"] != "PASS":
-            outcomes[case] = _Outcome(found, None, "not timed: it fails")
-        elif not has_work(bench.plan, case):
-            outcomes[case] = _Outcome(found, None, "not timed: the output is empty, nothing is launched")
-        else:
-            progress(f"bench {case}: A/A, then A B B A")
-            outcomes[case] = _measure_case(bench, bench.request(case, asked.turns), found, measurer, logs)
-    return outcomes
-
-
-def _measure_case(
-    bench: Bench, request: Request, tested: Mapping[str, Any], measurer: Measurer, logs: Path
-) -> _Outcome:
-    try:
-        measured = measurer.measure(request, logs / f"{request.case}.jsonl")
-    except MeasurementFailedError as error:
-        return _Outcome(tested, None, str(error).splitlines()[0])
-    isa = bench.device.arch.isa
-    code, release, notes = second_arm(measured, isa) if not bench.opponent.said.is_reference else ((), (), ())
-    return _Outcome(tested, measured, "", code, release, (*build_notes(measured, isa), *notes))
-
-
-def _report(
-    bench: Bench, asked: Asked, compiled: CheckResult, tested: DeviceResult, outcomes: Mapping[str, _Outcome]
-) -> Report:
-    plan, package = bench.plan, bench.package
-    cases = tuple(
-        assemble.case_of(plan, bench.device, case, outcome.tested, outcome.measured, outcome.note)
-        for case, outcome in outcomes.items()
-    )
-    peaks = assemble.peaks_of(bench.device, plan.product_dtype)
-    evidence = next((outcome for outcome in outcomes.values() if outcome.code), None)
-    return Report(
-        name=plan.name,
-        family=plan.family,
-        target=package.device,
-        version=asked.version,
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        command=asked.command,
-        kernel_sha256=package.kernel_digest,
-        code_digest=compiled.code_digest,
-        gauge=bench.gauge,
-        machine=_machine(bench, outcomes.values()),
-        peaks=peaks,
-        sources=assemble.sources_of(peaks),
-        configuration=tuple((v.name, v.words) for v in plan.variants),
-        reference="\n".join(plan.computation),
-        tolerance=plan.tolerance.rel_err,
-        incumbent=bench.opponent.said,
-        cases=cases,
-        unmeasured_cases=tuple(case for case in bench.shapes if case not in outcomes),
-        code=(*assemble.code_of(compiled.variants), *(evidence.code if evidence else ())),
-        release=(release_of_variants(package.folder, compiled, package.arch), *(evidence.release if evidence else ())),
-        isa_targets=assemble.isa_targets(package.expectations, compiled.variants),
-        code_findings=tuple(map(str, compiled.findings)),
-        runners_up=_runners_up(bench),
-        constraints=plan.constraints,
-        git_commit=commit_of(package.folder, plan.files),
-        notes=tuple(dict.fromkeys(_notes(bench, compiled, tested, outcomes))),
-        logs=("logs/build.txt", "logs/test_kernel.txt", *(f"logs/{case}.jsonl" for case in _measured(outcomes))),
-    )
-
-
-def _machine(bench: Bench, outcomes: Iterable[_Outcome]) -> Machine:
-    for outcome in outcomes:
-        if outcome.measured is not None:
-            return outcome.measured.machine
-    gpu = Gpu(
-        name=bench.gpu.name,
-        isa=bench.gpu.isa,
-        compute_units=bench.gpu.compute_units,
-        l2_bytes=None,
-        driver=driver_version(),
-    )
-    return Machine(gpu=gpu, python=platform.python_version(), versions=compiler_versions())
-
-
-def _measured(outcomes: Mapping[str, _Outcome]) -> list[str]:
-    return [case for case, outcome in outcomes.items() if outcome.measured is not None]
-
-
-def _runners_up(bench: Bench) -> tuple[str, ...]:
-    """Return the runners-up of the gauge's variant in words."""
-    variant = bench.plan.variant_of(bench.gauge)
-    return tuple(f"{variant.name}: {r}, predicted {r.time_us:.1f} us" for r in variant.runners_up)
-
-
-def _notes(
-    bench: Bench, compiled: CheckResult, tested: DeviceResult, outcomes: Mapping[str, _Outcome]
-) -> Iterator[str]:
-    yield from compiled.notes
-    yield from (failure for failure in tested.failures if failure.startswith("test_kernel.py"))
-    if bench.device.name != bench.package.device:
-        yield f"planned for {bench.package.device}, measured on {bench.device.name}: the peaks are those of the latter"
-    for outcome in outcomes.values():
-        yield from outcome.notes
-
-
-def _profiled(bench: Bench, report: Report, asked: Asked, logs: Path, progress: Progress) -> Report:
-    """Return the report with the profile of the case with the largest gap, where one is above its band."""
-    if not asked.profile:
-        return report
-    gaps = {case.id: found.gap for case, found in report.compared if found.verdict is Verdict.SLOWER}
-    if not gaps:
-        return report.model_copy(update={"notes": (*report.notes, "not profiled: no gap above the parity band")})
-    case = max(gaps, key=lambda name: gaps[name])
-    progress(f"profile {case}")
-    launches = next(found.kgen.launches or () for compared, found in report.compared if compared.id == case)
-    kernels = tuple(launch.kernel for launch in launches)
-    profile = profile_case(bench.package.folder, case, kernels, logs / "profile.txt")
-    return report.model_copy(update={"profile": profile, "logs": (*report.logs, "logs/profile.txt")})
 
 
 def _build_log(compiled: CheckResult) -> str:

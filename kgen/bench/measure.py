@@ -170,7 +170,7 @@ def _measured(request: Request, events: Events, out: Path) -> Measured:
     return Measured(
         machine=_machine(events["machine"]),
         agreement=agreement,
-        comparison=None if disagree else _comparison(request, events),
+        comparison=None if disagree else _comparison(events),
         cubins={
             arm: tuple(out / arm / name for name in events[f"loaded {arm}"]["cubins"])
             for arm in ("first", "twin", "second")
@@ -179,12 +179,18 @@ def _measured(request: Request, events: Events, out: Path) -> Measured:
     )
 
 
+def comparison_of(log: Path) -> Comparison:
+    """Return the comparison that the samples in a log make, by the band and the verdicts as they are defined now."""
+    lines = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines())
+    return _comparison({_key(event): event for event in lines})
+
+
 def _machine(event: Mapping[str, Any]) -> Machine:
     gpu = Gpu(**event["gpu"], driver=driver_version())
     return Machine(gpu=gpu, python=event["python"], versions=event["versions"])
 
 
-def _comparison(request: Request, events: Events) -> Comparison:
+def _comparison(events: Events) -> Comparison:
     band, turns = events["band"], events["comparison"]
     pairs = turns["pairs"]
     width = half_width(band["pairs"])

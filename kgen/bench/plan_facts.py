@@ -33,19 +33,22 @@ class Work(_Part):
         return self.bytes_read + self.bytes_written
 
 
+class Derived(_Part):
+    """The lets of a candidate that every family's rules define."""
+
+    threads: int
+    smem_bytes: int
+    ctas_per_unit: int  # that one compute unit holds at once
+
+
 class Choice(_Part):
-    """One candidate with its predicted time; `choices` and `derived` are the axes and lets of its family."""
+    """One candidate with its predicted time; `choices` are the axes of its family."""
 
     choices: dict[str, Any]
-    derived: dict[str, Any]
+    derived: Derived
     time_us: float
     bound_by: str
     ctas: int
-
-    @property
-    def ctas_per_unit(self) -> int:
-        """CTAs that one compute unit holds at once; every family's rules define it."""
-        return int(self.derived["ctas_per_unit"])
 
     def __str__(self) -> str:
         return ", ".join(f"{axis} {value}" for axis, value in self.choices.items())
@@ -63,7 +66,7 @@ class Variant(_Part):
     def words(self) -> str:
         """The configuration in words: tile, threads, grid, and the rest of the choices."""
         derived, grid = self.choice.derived, f"{self.choice.ctas} CTAs"
-        return f"{self.choice}; {derived['threads']} threads, {derived['smem_bytes']} bytes of smem, {grid}"
+        return f"{self.choice}; {derived.threads} threads, {derived.smem_bytes} bytes of smem, {grid}"
 
 
 class Output(_Part):
@@ -136,7 +139,7 @@ def _read(file: Path, kind: TypeAdapter[T]) -> T:
         raise NotAPackageError(folder=file.parent, missing=file.name) from None
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        place = ".".join(map(str, first["loc"])) or "the document"
         raise PlanFileError(file=file, reason=f"{place}: {first['msg']}") from None
     except ValueError as error:
         raise PlanFileError(file=file, reason=f"not valid JSON: {error}") from None

@@ -11,17 +11,18 @@ kernel.sha256        the kernel.py that was measured: `kgen emit` drops the fold
 import json
 import shutil
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
 from kgen.bench.baseline_memory import memory_document
 from kgen.bench.charts import roofline_svg, speed_svg
+from kgen.bench.measure import comparison_of
 from kgen.bench.memory import FOLDER as MEMORY
 from kgen.bench.memory import memory_file, read, store, versions
-from kgen.bench.report import Report
+from kgen.bench.report import Case, Report
 from kgen.bench.report_text import report_markdown
-from kgen.errors.bench import ChartsMissingError, ReportInvalidError, ReportMissingError
+from kgen.errors.bench import ChartsMissingError, LogMissingError, ReportInvalidError, ReportMissingError
 from kgen.exchange import incoming, locked, put_in_place, recover
 
 MEASURED = "measured"
@@ -31,6 +32,8 @@ CHARTS: dict[str, Callable[[Report], str | None]] = {"roofline.svg": roofline_sv
 
 def write_measured(report: Report, folder: Path, logs: Path | None = None) -> Path:
     """Write `folder/measured` from a report and the logs of its run; return it."""
+    # Validated again: parts of it may have been put together with `model_copy`, which checks nothing.
+    checked = Report.model_validate(report.model_dump())
     place = (folder / MEASURED).resolve()
     with locked(place):
         recover(place)
@@ -40,7 +43,8 @@ def write_measured(report: Report, folder: Path, logs: Path | None = None) -> Pa
             shutil.copytree(place / MEMORY, prepared / MEMORY)
         if logs is not None and logs.is_dir():
             shutil.copytree(logs, prepared / LOGS)
-        _fill(report, prepared)
+        _keep_logs(checked, place, prepared)
+        _fill(checked, prepared)
         put_in_place(place)
     return folder / MEASURED
 
@@ -50,6 +54,30 @@ def render_measured(folder: Path) -> Report:
     report, place = read_report(folder), folder / MEASURED
     _render(report, place)
     return report
+
+
+def judge_again(folder: Path) -> Report:
+    """Compute bands, ratios and verdicts anew from the samples in the logs, and write what changes with a note.
+
+    For reports that were written before the definition of the band changed: nothing is measured. Raises
+    `ReportMissingError`, `ReportInvalidError`, and `LogMissingError` for a compared case without its log.
+    """
+    report, place = read_report(folder), folder / MEASURED
+    cases = tuple(_judged(case, place / LOGS / f"{case.id}.jsonl") for case in report.cases)
+    if cases == report.cases:
+        return render_measured(folder)
+    note = "bands and verdicts were computed anew from the samples in logs/ by a later definition of the band"
+    report = report.model_copy(update={"cases": cases, "notes": tuple(dict.fromkeys((*report.notes, note)))})
+    write_measured(report, folder, place / LOGS)
+    return report
+
+
+def _judged(case: Case, log: Path) -> Case:
+    if case.comparison is None:
+        return case
+    if not log.is_file():
+        raise LogMissingError(file=log, case=case.id)
+    return case.model_copy(update={"comparison": comparison_of(log)})
 
 
 def copy_to(workspace: Path, folder: Path) -> None:
@@ -70,16 +98,25 @@ def read_report(folder: Path) -> Report:
         return Report.model_validate_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ReportMissingError(file=file, folder=folder) from None
+    except UnicodeDecodeError:
+        raise ReportInvalidError(file=file, reason="the document: it is not UTF-8 text") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
         raise ReportInvalidError(file=file, reason=f"{place}: {first['msg']}") from None
 
 
+def _keep_logs(report: Report, place: Path, prepared: Path) -> None:
+    """Keep the logs that a report names and its run did not write: a report may be that of an earlier run."""
+    for name in report.logs:
+        old, new = place / name, prepared / name
+        if PurePosixPath(name).parent == PurePosixPath(LOGS) and old.is_file() and not new.exists():
+            new.parent.mkdir(exist_ok=True)
+            shutil.copyfile(old, new)
+
+
 def _fill(report: Report, place: Path) -> None:
-    # Validated again: parts of it may have been put together with `model_copy`, which checks nothing.
-    checked = Report.model_validate(report.model_dump())
-    text = json.dumps(checked.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(report.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / REPORT).write_text(f"{text}\n", encoding="utf-8")
     (place / DIGEST).write_text(f"{report.kernel_sha256}\n", encoding="utf-8")
     _render(report, place)

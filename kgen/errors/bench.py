@@ -158,3 +158,10 @@ class BudgetSpentError(CheckFailedError):
 
     def __init__(self, *, name: str, budget: int, names: str) -> None:
         super().__init__(name=name, budget=budget, names=names, next=budget + 1)
+
+
+class LogMissingError(BadInputError):
+    """The samples of a compared case are not there."""
+
+    message = "there is no {file}: the samples of case {case} are not there"
+    remedy = "measure again: `kgen bench --again`"

@@ -28,9 +28,17 @@ def port_view(parts: PackageParts) -> PortView:
     incumbent = parts.spec.incumbent
     assert incumbent is not None
     found = constraints_of(parts)
-    rows = tuple(ConstraintRow(c.name, c.value, c.because) for c in found if c.fixed)
-    free = tuple(ConstraintRow(c.name, c.value, c.because) for c in found if not c.fixed)
-    return PortView(parts.spec.name, f"{incumbent.file}::{incumbent.entry}", rows, free)
+    fixed, free = (tuple(_row(c) for c in found if c.fixed is is_fixed) for is_fixed in (True, False))
+    return PortView(parts.spec.name, f"{incumbent.file}::{incumbent.entry}", fixed, free)
+
+
+def _row(constraint: Constraint) -> ConstraintRow:
+    return ConstraintRow(*(_cell(text) for text in (constraint.name, constraint.value, constraint.because)))
+
+
+def _cell(text: str) -> str:
+    """Return a text as one cell of a Markdown table: a reason of the user may hold bars and lines."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def constraints_of(parts: PackageParts) -> tuple[Constraint, ...]:
