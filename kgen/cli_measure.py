@@ -53,11 +53,12 @@ def bench(
     as_json: Json = False,
 ) -> Answer:
     """Measure packages against their incumbents on the GPU of this machine; writes measured/ in each."""
-    from kgen.bench.harness import Asked, open_bench, selected
+    from kgen.bench.harness import Asked, selected
     from kgen.bench.harness import bench as bench_package
     from kgen.bench.memory import memory_file
     from kgen.bench.record import copy_to
     from kgen.bench.report_table import report_view
+    from kgen.bench.subject import open_bench
     from kgen.check.table import check_table, device_table
 
     memory_file(Path(), version)  # refuses what is no version before anything runs
@@ -206,7 +207,8 @@ def _goal(spec: Path, target: str | None, out: Path | None, case: str | None, tr
 def _axes(text: str) -> dict[str, "Value"]:
     """Return the axes of one --try."""
     pairs = [part.partition("=") for part in text.split(",")]
-    if bad := next((name for name, equals, value in pairs if not (name.strip() and equals and value.strip())), None):
+    bad = next((name for name, equals, value in pairs if not (name.strip() and equals and value.strip())), None)
+    if bad is not None:
         raise AxesError(text=text, reason=f"{bad!r} is not axis=value")
     names = [name.strip() for name, _, _ in pairs]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -11,7 +11,7 @@ import bench_reports as made_up
 import pytest
 
 import kgen
-from kgen.bench import harness
+from kgen.bench import harness, reporting, subject
 from kgen.bench.measure import Measured, Request
 from kgen.bench.report import Agreement, Gpu, Machine
 from kgen.check.gpu import Gpu as FoundGpu
@@ -92,8 +92,9 @@ class MadeUpMachine:
         for name in ("check_package", "run_on_device"):
             monkeypatch.setattr(harness, name, getattr(self, name))
         monkeypatch.setattr(harness, "Measurer", lambda scratch: nullcontext(self))
-        monkeypatch.setattr(harness, "require_gpu", lambda package: H200)
-        monkeypatch.setattr(harness, "driver_version", lambda: "999.1")
+        monkeypatch.setattr(subject, "require_gpu", lambda package: H200)
+        for place in (harness, reporting):
+            monkeypatch.setattr(place, "driver_version", lambda: "999.1")
         monkeypatch.setattr(harness, "build_notes", lambda measured, isa: ())
         monkeypatch.setattr(harness, "second_arm", lambda measured, isa: ((), (), ()))
         return self

@@ -8,9 +8,10 @@ import jsonschema
 import pytest
 from bench_machine import SPEC, MadeUpMachine, emitted
 
-from kgen.bench.harness import Asked, BenchResult, Mode, bench, open_bench
+from kgen.bench.harness import Asked, BenchResult, Mode, bench
 from kgen.bench.memory_fields import memory_schema
 from kgen.bench.record import read_report
+from kgen.bench.subject import open_bench
 from kgen.check.result import Finding
 from kgen.errors.bench import IncumbentChangedError, UnknownBenchCaseError
 

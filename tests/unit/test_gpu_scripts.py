@@ -8,13 +8,17 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
+import bench_reports as made_up
 import choices
 import compare
+import ports
 import problems
-import timing
 
+from kgen.bench.plan_facts import read_plan
+from kgen.bench.report import Constraint
+from kgen.bench.statistics import interval
+from kgen.bench.timing import set_count
 from kgen.rules.solve import solve
 
 
@@ -72,7 +76,7 @@ def test_the_comparison_rejects_wrong_results(fault):
 
 @pytest.mark.parametrize("count", [10, 20, 30, 41])
 def test_an_interval_of_the_median_covers_95_percent_and_is_the_narrowest_that_does(count):
-    found = timing.interval([float(x) for x in range(count)])
+    found = interval([float(x) for x in range(count)])
     outside = int(found.low)
     assert found.high == count - 1 - outside
 
@@ -95,5 +99,53 @@ def test_the_float64_reference_rounds_at_casts_and_stays_in_float64():
 
 
 def test_enough_sets_of_buffers_pass_the_cache_three_times():
-    assert timing.set_count(6_000_000, 60_000_000) == 30
-    assert timing.set_count(10**9, 60_000_000) == 2
+    assert set_count(6_000_000, 60_000_000) == 30
+    assert set_count(10**9, 60_000_000) == 2
+
+
+@pytest.mark.parametrize("incumbent", ports.INCUMBENTS, ids=lambda incumbent: incumbent.file)
+def test_the_ports_are_packages_with_their_incumbents(incumbent, tmp_path, capsys, monkeypatch):
+    arguments = ["ports.py", "--dry-run", "--keep", str(tmp_path), "--only", incumbent.file]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert ports.main() == 0
+    assert capsys.readouterr().out.startswith(f"{incumbent.file}: ")
+    package = tmp_path / incumbent.file
+    assert [p.name for p in tmp_path.iterdir()] == [incumbent.file]
+    assert (package / "incumbent.py").read_bytes() == (ports.FOLDER / incumbent.file).read_bytes()
+    assert f"port of {incumbent.file}::{incumbent.entry}" in (package / "plans" / "port.md").read_text()
+    plan = read_plan(package)
+    assert plan.incumbent is not None and plan.incumbent.entry == incumbent.entry
+    assert {"epilogue", "precision", "call"} <= {c.name for c in plan.constraints}
+    assert set(plan.work) == {"small", "large"}
+
+
+def port_report(**fields):
+    scheduling, threads = (
+        Constraint(name=name, value="x", fixed=True, because="y") for name in ("scheduling", "thread interface")
+    )
+    kept = (Constraint(name=name, value="x", fixed=True, because="y") for name in ("epilogue", "precision", "call"))
+    found = made_up.full().model_copy(update={"constraints": (scheduling, threads, *kept)})
+    return found.model_copy(update=fields)
+
+
+def test_what_a_port_must_leave(tmp_path):
+    library = ports.INCUMBENTS[0]
+    (tmp_path / "incumbent.py").write_bytes((ports.FOLDER / library.file).read_bytes())
+    assert list(ports.faults(library, port_report(), tmp_path)) == []
+    lost = {
+        "control": None,
+        "integration": None,
+        "constraints": (),
+        "code_findings": ("spills",),
+        "cases": made_up.full().cases[:1],
+    }
+    for name, value in lost.items():
+        assert len(list(ports.faults(library, port_report(**{name: value}), tmp_path))) == 1, name
+    many = made_up.full().ledger[0].model_copy(update={"count": 4})
+    assert "over its budget" in next(ports.faults(library, port_report(ledger=(many,)), tmp_path))
+    (tmp_path / "incumbent.py").write_text("another")
+    assert list(ports.faults(library, port_report(), tmp_path)) == ["the copy of the incumbent differs"]
+    dsl = ports.INCUMBENTS[1]
+    (tmp_path / "incumbent.py").write_bytes((ports.FOLDER / dsl.file).read_bytes())
+    wrong = list(ports.faults(dsl, port_report(), tmp_path))
+    assert wrong == ["no machine code of the incumbent", "no HGMMA in the incumbent: []"]
