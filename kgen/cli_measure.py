@@ -62,6 +62,8 @@ def bench(
     from kgen.check.table import check_table, device_table
 
     memory_file(Path(), version)  # refuses what is no version before anything runs
+    if gauge and case:
+        raise ArgumentsConflictError(reason="--gauge is the smallest case, --case names others", fix="leave one out")
     asked = Asked(
         mode=_mode(mode),
         cases=tuple(case or ()),

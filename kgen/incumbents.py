@@ -4,6 +4,7 @@ Both become the text of a file, so that the package keeps a copy of what it is c
 """
 
 import ast
+import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def _module_file(name: str, text: str) -> Path:
     parts = name.split(".")
     for depth, part in enumerate(parts, 1):
         # by its last name: under the whole one a folder without __init__.py asks for its parent's module
-        found = PathFinder.find_spec(part, search)
+        found = PathFinder.find_spec(part, search or ([str(Path.cwd()), *sys.path] if depth == 1 else []))
         if found is None:
             raise IncumbentNameError(text=text, reason=f"there is no module {'.'.join(parts[:depth])}")
         search, origin = list(found.submodule_search_locations or []), found.origin

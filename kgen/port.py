@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgen.api import emit
 from kgen.bench.harness import Asked, Progress
 from kgen.bench.measure import Measurer
 from kgen.bench.report import Comparison, Constraint, Control, Integration, Launch, Report
@@ -22,7 +21,7 @@ from kgen.bench.statistics import BAND_LIMIT
 from kgen.bench.subject import Bench
 from kgen.errors.bench import MeasurementFailedError
 from kgen.spec.model import Reference
-from kgen.tune import Goal, Tuned, deliver, search, silent
+from kgen.tune import Goal, Tuned, begin, deliver, search, silent
 
 INTEGRATION_LIMIT_SECONDS = 3600.0
 CONTROL_LOG = "logs/control.jsonl"
@@ -45,12 +44,12 @@ def port(
 ) -> Tuned:
     """Emit a replacement of the incumbent, measure it against it, and deliver it with its verdict.
 
-    Raises `NoGpuError` without a GPU that runs the package: the package with its constraints is written all the same.
+    Raises `NoGpuError` without a GPU that runs the package; nothing is written then.
     """
     closing = closing or Closing()
     goal = replace(goal, spec=replace(goal.spec, incumbent=incumbent))
-    emit(goal.spec, target=goal.device, folder=goal.folder)
-    found = search(goal, progress)
+    goal, ledger = begin(goal)
+    found = search(goal, ledger, progress)
 
     def finish(bench: Bench, report: Report, scratch: Path) -> Report:
         report = _with(report, constraints=launch_constraints(report))

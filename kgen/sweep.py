@@ -21,13 +21,14 @@ from kgen.errors.base import KgenError
 from kgen.errors.bench import MeasurementFailedError
 from kgen.planning.candidates import RankedCandidate
 from kgen.tune import (
+    FASTEST_OF,
     Found,
     Goal,
     Tuned,
     Variant,
+    begin,
     change_of,
     deliver,
-    earlier_ledger,
     fixed_axes_of,
     is_clear,
     pinned,
@@ -57,7 +58,7 @@ def sweep(
     goal: Goal, count: int, asked: Asked | None = None, progress: Progress = silent, step: Step = no_steps
 ) -> Tuned:
     """Measure `count` candidates, deliver the best correct one, and write the table with the report."""
-    emit(goal.spec, target=goal.device, folder=goal.folder)
+    goal, ledger = begin(goal)
     bench = open_bench(goal.folder)
     case = goal.case or bench.gauge
     with tempfile.TemporaryDirectory(prefix="kgen-sweep-", ignore_cleanup_errors=True) as text:
@@ -71,7 +72,7 @@ def sweep(
     table = _table(case, tuple(rows))
     winner = next(entry.variant for entry in entries if entry.rank == table.winner)
     fixed = fixed_axes_of(winner, case, table.because) if table.winner > 1 else ()
-    found = Found(pinned(goal.spec, fixed), winner if fixed else None, fixed, earlier_ledger(goal.folder))
+    found = Found(pinned(goal.spec, fixed), winner if fixed else None, fixed, ledger)
 
     def finish(bench: Bench, report: Report, scratch: Path) -> Report:
         return report.model_copy(update={"sweep": table})
@@ -154,7 +155,7 @@ def _table(case: str, rows: tuple[SweepRow, ...]) -> Sweep:
         return Sweep(case=case, rows=rows, winner=1, because=because)
     was = f"failed ({first.result.removeprefix(_FAIL)})" if first.ratio is None else f"{first.ratio.median:.3f}"
     because = (
-        f"fastest of {len(rows)} candidates of a sweep: {best.ratio.median:.3f} of the incumbent's time in case "
+        f"{FASTEST_OF} {len(rows)} candidates of a sweep: {best.ratio.median:.3f} of the incumbent's time in case "
         f"{case}, the first plan {was}"
     )
     return Sweep(case=case, rows=rows, winner=best.rank, because=because)

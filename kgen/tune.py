@@ -5,6 +5,7 @@ band it is delivered as it is. Otherwise the plan's runners-up are tried, three 
 fourth. A variant whose machine code was measured before is not measured again, and costs nothing of the budget.
 """
 
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +18,17 @@ from kgen.bench.report import VARIANT_BUDGET, Comparison, LedgerRow, Report
 from kgen.bench.statistics import Interval, Verdict
 from kgen.bench.subject import Bench, open_bench
 from kgen.check.compile import check_package
+from kgen.check.on_device import require_isa
 from kgen.errors.base import KgenError
-from kgen.errors.bench import BudgetSpentError
+from kgen.errors.bench import BudgetSpentError, ReportMissingError
+from kgen.errors.cli import AxesError
+from kgen.package.folder import KERNEL_FILE, PLAN_FILE, text_digest
 from kgen.request import as_case
 from kgen.rules.model import Value
 from kgen.spec.model import FixedAxis, Spec
 from kgen.target import Device
 
+MEASURED_ON, FASTEST_OF = "measured on", "fastest of"  # how reasons begin that a measurement gave
 DELIVERED = (Verdict.FASTER, Verdict.PARITY)
 Axes = Mapping[str, Value]
 Finish = Callable[[Bench, Report, Path], Report]
@@ -134,14 +139,30 @@ def tune(goal: Goal, asked: Asked | None = None, progress: Progress = silent) ->
     Raises `NoGpuError` without a GPU that runs the package, and `BudgetSpentError` where variants were asked for by
     name and earlier runs spent the budget.
     """
-    emit(goal.spec, target=goal.device, folder=goal.folder)
-    found = search(goal, progress)
+    goal, ledger = begin(goal)
+    found = search(goal, ledger, progress)
     return deliver(goal, found, asked or Asked(command="kgen tune"), progress)
 
 
-def search(goal: Goal, progress: Progress) -> Found:
+def begin(goal: Goal) -> tuple[Goal, Ledger]:
+    """Emit the package and return the goal to go on with, and the ledger of earlier runs: its count is never restarted.
+
+    Where an earlier run of the same spec delivered a winner, its axes are decided in the goal. Another spec makes
+    another kernel, with a budget of its own. Raises `NoGpuError`, and then nothing is written.
+    """
+    require_isa(goal.device.arch.isa, goal.folder)
+    ledger, spec = Ledger(), goal.spec
+    for known in (goal.spec, pinned(goal.spec, earlier_axes(goal.folder))):
+        kernel = emit(known, target=goal.device).files[KERNEL_FILE]
+        if text_digest(kernel) == kernel_digest(goal.folder):
+            ledger, spec = earlier_ledger(goal.folder), known
+            break
+    emit(spec, target=goal.device, folder=goal.folder)
+    return replace(goal, spec=spec), ledger
+
+
+def search(goal: Goal, ledger: Ledger, progress: Progress) -> Found:
     """Measure the package in the folder, then variants, until one is inside the band or the budget is spent."""
-    ledger = earlier_ledger(goal.folder)
     case = goal.case or open_bench(goal.folder).gauge
     as_case(goal.spec, case)
     with tempfile.TemporaryDirectory(prefix="kgen-tune-", ignore_cleanup_errors=True) as scratch:
@@ -156,9 +177,14 @@ def search(goal: Goal, progress: Progress) -> Found:
             if is_clear(ratio, best):
                 best, winner = ratio, variant
     if winner is None or best is None:
-        return Found(goal.spec, None, (), ledger)
-    fixed = fixed_axes_of(winner, case, _because(first, best, case))
+        return Found(goal.spec, None, earlier_axes(goal.folder), ledger)
+    fixed = undecided(goal.spec, fixed_axes_of(winner, case, _because(first, best, case)))
     return Found(pinned(goal.spec, fixed), winner, fixed, ledger)
+
+
+def undecided(spec: Spec, axes: Sequence[FixedAxis]) -> tuple[FixedAxis, ...]:
+    """Return the axes that the spec does not decide for their case itself: what a user decided keeps its reason."""
+    return tuple(a for a in axes if a.case is None or a.axis not in {f.axis for f in spec.fixed_for(a.case)})
 
 
 def is_clear(ratio: Interval | None, best: Interval | None) -> bool:
@@ -239,6 +265,11 @@ def variants_of(goal: Goal, case: str) -> tuple[Variant, ...]:
     """Return what is tried for a case: the axes that were asked for, else the runners-up of its first variant."""
     first = next(v for v in plan(goal.spec, goal.device).variants if v.case == case)
     chosen = dict(first.choice.candidate.choices)
+    for axes in goal.tries:
+        for decided in goal.spec.fixed_for(case):
+            if axes.get(decided.axis, decided.value) != decided.value:
+                text = f"{decided.axis}={axes[decided.axis]}"
+                raise AxesError(text=text, reason=f"the spec decides {decided.value}: {decided.because}")
     named: list[tuple[str, Axes]] = [(f"try {number}", axes) for number, axes in enumerate(goal.tries, 1)]
     if not named:
         named = [(f"runner-up {n}", dict(r.candidate.choices)) for n, r in enumerate(first.runners_up, 1)]
@@ -263,14 +294,32 @@ def pinned(spec: Spec, axes: Sequence[FixedAxis]) -> Spec:
 
 
 def earlier_ledger(folder: Path) -> Ledger:
-    """Return the ledger that earlier runs left in the package: its count is never restarted."""
+    """Return the ledger that earlier runs left; raises `ReportInvalidError`, for its count is not guessed."""
     try:
         return Ledger(read_report(folder).ledger)
-    except KgenError:
+    except ReportMissingError:
         return Ledger()
+
+
+def earlier_axes(folder: Path) -> tuple[FixedAxis, ...]:
+    """Return the axes that a measurement decided in the package: those of single cases, by its plan."""
+    try:
+        rows = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8")).get("fixed", ())
+    except (OSError, ValueError):
+        return ()
+    found = (row for row in rows if row.get("because", "").startswith((MEASURED_ON, FASTEST_OF)))
+    return tuple(FixedAxis(row["axis"], row["value"], row["because"], None, row.get("case")) for row in found)
+
+
+def kernel_digest(folder: Path) -> str | None:
+    """Return the digest of the kernel.py in a folder, or None where there is none."""
+    try:
+        return text_digest((folder / KERNEL_FILE).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _because(first: Measurement, ratio: Interval, case: str) -> str:
     was = f"failed ({first.failure})" if first.ratio is None else f"{first.ratio.median:.3f}"
     times = f"{ratio.median:.3f} of the incumbent's time in case {case}, the first plan {was}"
-    return f"measured on {first.gpu}, {first.date}: {times}"
+    return f"{MEASURED_ON} {first.gpu}, {first.date}: {times}"

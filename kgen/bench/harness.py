@@ -19,7 +19,7 @@ from kgen.bench.arm_code import build_notes, second_arm
 from kgen.bench.git import commit
 from kgen.bench.measure import TURNS, Measurer, Request
 from kgen.bench.profile import profile_case
-from kgen.bench.record import MEASURED, read_report, write_measured
+from kgen.bench.record import MEASURED, read_report, require_readable_memory, write_measured
 from kgen.bench.report import Report
 from kgen.bench.reporting import Outcome, Run, report_of
 from kgen.bench.statistics import Verdict
@@ -30,7 +30,7 @@ from kgen.check.on_device import DeviceResult, run_on_device
 from kgen.check.result import CheckResult
 from kgen.check.toolchain import compiler_versions
 from kgen.errors.base import KgenError
-from kgen.errors.bench import MeasurementFailedError, UnknownBenchCaseError
+from kgen.errors.bench import GitFailedError, MeasurementFailedError, UnknownBenchCaseError
 
 Progress = Callable[[str], None]
 
@@ -93,6 +93,7 @@ def bench(folder: str | Path, asked: Asked | None = None, progress: Progress = l
     Raises `NoGpuError`, `UnknownBenchCaseError`, `GitFailedError`, and what building raises when tools are missing.
     """
     asked, opened = asked or Asked(), open_bench(Path(folder))
+    require_readable_memory(opened.package.folder)
     with tempfile.TemporaryDirectory(prefix="kgen-bench-", ignore_cleanup_errors=True) as scratch:
         result = run_bench(opened, asked, Path(scratch), progress)
         if result.report is None or result.kept or result.report.unmeasured_cases:
@@ -106,7 +107,11 @@ def _recorded(bench: Bench, asked: Asked, report: Report, logs: Path) -> Report:
     title = asked.version.upper()
     if commits:
         message = f"{title}: baseline kernel" if asked.version == "v0" else f"{title}: kernel"
-        report = report.model_copy(update={"git_commit": commit(folder, bench.plan.files, message)})
+        try:
+            report = report.model_copy(update={"git_commit": commit(folder, bench.plan.files, message)})
+        except GitFailedError:
+            write_measured(report, folder, logs)  # what was measured is not lost with the commit
+            raise
     write_measured(report, folder, logs)
     if commits:
         what = "baseline measurement" if asked.version == "v0" else "measurement"

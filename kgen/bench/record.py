@@ -91,6 +91,12 @@ def copy_to(workspace: Path, folder: Path) -> None:
         store(memory_file(workspace, name), read(place, name, include_masked=True).document)
 
 
+def require_readable_memory(folder: Path) -> None:
+    """Raise what reading raises, unless every memory file that stays beside a new one can be read."""
+    for name in versions(folder / MEASURED):
+        read(folder / MEASURED, name, include_masked=True)
+
+
 def read_report(folder: Path) -> Report:
     """Read `measured/report.json`; raises `ReportMissingError` or `ReportInvalidError`."""
     file = folder / MEASURED / REPORT

@@ -23,6 +23,7 @@ MOST_SETS = (
 RUN_US = 3000.0  # a replay takes about this long: events resolve 0.5 us
 MOST_CALLS = 2000  # in one graph
 WARM_UP_MS = 200.0  # a large product takes about that long to bring the clocks down to what they stay at
+LEAST_TURNS, SERIES_S = 6, 20.0  # of one series
 HOST_CALLS, HOST_BATCHES = 20, 25  # few enough calls that the launch queue (1024 deep) never makes the host wait
 
 
@@ -105,10 +106,14 @@ def loop(function: Function, sets: Sequence[Tensors], expected_us: float) -> Loo
 
 
 def in_turn(first: Timed, second: Timed, count: int) -> list[tuple[float, float]]:
-    """Return `count` pairs of times (first, second), each the mean of two runs in the order A B B A."""
+    """Return `count` pairs of times (first, second), each the mean of two runs in the order A B B A.
+
+    Fewer, but LEAST_TURNS, where so many would take longer than a series may.
+    """
     warm_up(first, second)
+    turn_us = 2 * sum(one.us() * one.calls for one in (first, second))
     pairs = []
-    for _ in range(count):
+    for _ in range(min(count, max(LEAST_TURNS, int(SERIES_S * 1e6 / turn_us)))):
         a1, b1, b2, a2 = first.us(), second.us(), second.us(), first.us()
         pairs.append(((a1 + a2) / 2, (b1 + b2) / 2))
     return pairs

@@ -44,12 +44,17 @@ class DeviceResult:
 
 def require_gpu(package: PackageFolder) -> Gpu:
     """Return a GPU of this machine that runs the package; raises `NoGpuError`."""
-    isa, gpus = isa_of(package), find_gpus()
+    return require_isa(isa_of(package), package.folder)
+
+
+def require_isa(isa: str, folder: Path) -> Gpu:
+    """Return a GPU of this machine that runs an ISA, for a package in `folder`; raises `NoGpuError`."""
+    gpus = find_gpus()
     for gpu in gpus:
         if gpu.runs(isa):
             return gpu
     found = ", ".join(f"{gpu.name} ({gpu.isa})" for gpu in gpus) or "no GPU"
-    raise NoGpuError(folder=package.folder, isa=isa, found=found)
+    raise NoGpuError(folder=folder, isa=isa, found=found)
 
 
 def run_on_device(

@@ -93,6 +93,7 @@ class MadeUpMachine:
             monkeypatch.setattr(harness, name, getattr(self, name))
         monkeypatch.setattr(harness, "Measurer", lambda scratch: nullcontext(self))
         monkeypatch.setattr(subject, "require_gpu", lambda package: H200)
+        monkeypatch.setattr(module("kgen.tune"), "require_isa", lambda isa, folder: H200)
         for place in (harness, reporting):
             monkeypatch.setattr(place, "driver_version", lambda: "999.1")
         monkeypatch.setattr(harness, "build_notes", lambda measured, isa: ())

@@ -13,7 +13,12 @@ from kgen.bench.memory_fields import memory_schema
 from kgen.bench.record import read_report
 from kgen.bench.subject import open_bench
 from kgen.check.result import Finding
-from kgen.errors.bench import IncumbentChangedError, UnknownBenchCaseError
+from kgen.errors.bench import (
+    GitFailedError,
+    IncumbentChangedError,
+    MemoryInvalidError,
+    UnknownBenchCaseError,
+)
 
 
 @pytest.fixture
@@ -194,3 +199,19 @@ def test_outputs_that_disagree_decide_where_the_format_is_lossy(package: Path, m
     result = run(package)
     assert not result.ok and result.report is not None and result.report.gate == "FAIL"
     assert result.report.case("small").speed is None
+
+
+def test_an_older_memory_file_that_cannot_be_read_is_refused_before_anything_runs(
+    package: Path, machine: MadeUpMachine
+) -> None:
+    (package / "measured" / "memory").mkdir(parents=True)
+    (package / "measured" / "memory" / "v0.json").write_text("{}")
+    with pytest.raises(MemoryInvalidError):
+        run(package, version="v1")
+    assert machine.steps == []
+
+
+def test_a_commit_that_fails_does_not_lose_the_measurement(package: Path, machine: MadeUpMachine) -> None:
+    with pytest.raises(GitFailedError):  # there is no repository
+        run(package, git=True)
+    assert read_report(package).gate == "PASS"

@@ -46,7 +46,7 @@ MAY_SEE = {
     "api": "errors spec target planning package pipeline check request solution built",
     "golden": "errors spec target package api",
     "incumbents": "errors spec",
-    "tune": "errors spec target rules check bench request api",
+    "tune": "errors spec target rules package check bench request api",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec bench api tune",
     "show": "errors target rules planning support solution golden",

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 
 from kgen.bench.report import Report
 from kgen.errors.base import UnsupportedError
-from kgen.errors.bench import BudgetSpentError
+from kgen.errors.bench import BudgetSpentError, ReportInvalidError
+from kgen.errors.check import NoGpuError
+from kgen.errors.cli import AxesError
 from kgen.spec.load import load_spec
 from kgen.spec.model import FixedAxis
 from kgen.target import load_device
@@ -52,7 +55,7 @@ def test_a_ledger_is_a_value() -> None:
 
 
 def test_the_count_is_never_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert earlier_ledger(tmp_path) == Ledger()
+    assert earlier_ledger(tmp_path) == Ledger()  # nothing was measured yet
     rows = Ledger().measured(variant(1), "a", made_up.comparison(1.1), "slower").rows
     monkeypatch.setattr(tune_module, "read_report", lambda folder: made_up.report(ledger=rows))
     assert earlier_ledger(tmp_path).spent == 1
@@ -84,6 +87,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.setattr(tune_module, "run_bench", found.run)
         monkeypatch.setattr(tune_module, "check_package", found.check)
         monkeypatch.setattr(tune_module, "open_bench", lambda folder: SimpleNamespace(gauge="default"))
+        monkeypatch.setattr(tune_module, "require_isa", lambda isa, folder: None)
         return found
 
     return install
@@ -94,7 +98,7 @@ def goal(tmp_path: Path, **fields: Any) -> Goal:
 
 
 def found_by(search_goal: Goal) -> Any:
-    return search(search_goal, lambda step: None)
+    return search(search_goal, Ledger(), lambda step: None)
 
 
 def test_inside_the_band_nothing_is_tried(tmp_path: Path, gpu: Any) -> None:
@@ -191,3 +195,59 @@ def test_delivering_writes_the_ledger(tmp_path: Path, monkeypatch: pytest.Monkey
     assert tuned.winner is not None and tuned.ok
     assert [row.name for row in written[0].ledger] == ["runner-up 1"]
     assert (tmp_path / "package" / "plan.json").read_text().count("the first plan 1.200") > 0
+
+
+def test_a_later_run_goes_on_where_the_winner_was_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: Any
+) -> None:
+    gpu(("a", 1.2), ("b", 1.1), ("c", 1.15), ("d", 1.15))
+    written: list[Report] = []
+    monkeypatch.setattr(tune_module, "write_measured", lambda report, folder, logs: written.append(report))
+    monkeypatch.setattr(tune_module, "read_report", lambda folder: written[-1])
+    first = tune_module.tune(goal(tmp_path))
+    assert first.winner is not None and first.winner.name == "runner-up 1"
+    kernel = (tmp_path / "package" / "kernel.py").read_text()
+    machine = gpu(("b", 1.1))
+    again = tune_module.tune(goal(tmp_path))
+    assert (tmp_path / "package" / "kernel.py").read_text() == kernel  # the winner stands
+    assert again.winner is None and again.fixed == first.fixed
+    assert [row.count for row in written[-1].ledger] == [1, 2, 3] and set(machine.measured) == {"b"}
+    with pytest.raises(BudgetSpentError):
+        tune_module.tune(goal(tmp_path, tries=({"stages": 3},)))
+
+
+def test_another_spec_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> None:
+    rows = Ledger().measured(variant(1), "a", made_up.comparison(1.1), "slower").rows
+    monkeypatch.setattr(tune_module, "read_report", lambda folder: made_up.report(ledger=rows))
+    gpu(("a", 1.0))
+    begun, ledger = tune_module.begin(goal(tmp_path))
+    assert ledger == Ledger()
+    assert tune_module.begin(begun)[1].spent == 1  # the same spec in the same folder
+    changed = replace(begun, spec=pinned(begun.spec, (FixedAxis("stages", 3, "another"),)))
+    assert tune_module.begin(changed)[1] == Ledger()
+
+
+def test_a_report_that_cannot_be_read_does_not_restart_the_count(tmp_path: Path) -> None:
+    (tmp_path / "measured").mkdir()
+    (tmp_path / "measured" / "report.json").write_text("{")
+    with pytest.raises(ReportInvalidError):
+        earlier_ledger(tmp_path)
+
+
+def test_what_a_user_decided_keeps_its_reason_and_its_value(tmp_path: Path, gpu: Any) -> None:
+    gpu(("a", 1.2), ("b", 1.0), ("c", 1.0))
+    mine = (FixedAxis("tile_n", 128, "the caller slices by 128", None, "default"),)
+    decided = replace(goal(tmp_path), spec=pinned(load_spec(SPEC), mine))
+    found = found_by(decided)
+    assert found.winner is not None
+    reasons = {axis.axis: axis.because for axis in found.spec.fixed_for("default")}
+    assert reasons["tile_n"] == "the caller slices by 128" and reasons["stages"].startswith("measured on")
+    with pytest.raises(AxesError, match=r"--try tile_n=64: the spec decides 128: the caller slices by 128"):
+        found_by(replace(decided, tries=({"tile_n": 64},)))
+
+
+def test_without_a_gpu_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("kgen.check.on_device"), "find_gpus", lambda: ())
+    with pytest.raises(NoGpuError):
+        tune_module.tune(goal(tmp_path))
+    assert not (tmp_path / "package").exists()
