@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgen.planning import TOP
+
 if TYPE_CHECKING:
     import torch
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from kgen.planning.plan import Plan
     from kgen.spec.model import Spec
     from kgen.target import Device
-
-TOP = 16  # candidates listed unless a caller asks for more
 
 
 @dataclass(frozen=True, slots=True)

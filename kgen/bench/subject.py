@@ -59,7 +59,7 @@ def open_bench(folder: Path) -> Bench:
     package, plan, shapes = read_package(folder), read_plan(folder), read_shapes(folder)
     gpu = require_gpu(package)
     (match,) = match_gpus([gpu], all_devices())
-    device = load_device(match.device or package.device)
+    device = load_device(match.device or package.device).with_measured(compute_units=gpu.compute_units)
     return Bench(package, plan, shapes, opponent_of(folder, plan, shapes), device, gpu)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgen.families.gemm.rules import bind_gemm, gemm_rules
 from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.planning import TOP
 from kgen.planning.rank import Ranking, rank_gemm
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
@@ -17,7 +18,6 @@ from kgen.rules.solve import LegalSet, RuleRejection, check_point, solve
 from kgen.spec.model import FixedAxis
 from kgen.target import Device
 
-TOP = 16  # candidates listed unless a caller asks for more
 RESOURCES = ("mma", "smem", "l2", "memory", "latency", "staged")
 
 

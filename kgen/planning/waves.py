@@ -1,11 +1,10 @@
 """Grid waves: how often the device fills up until every cluster of tiles has run. Neutral to family and device."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-Numbers = Any  # an int, or an integer array: one entry per candidate
+from kgen.rules.arithmetic import Numbers, ceil_div
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,11 +14,6 @@ class GridWaves:
     slots: Numbers
     waves: Numbers
     efficiency: Numbers
-
-
-def ceil_div(dividend: Numbers, divisor: Numbers) -> Numbers:
-    """Return the quotient rounded up."""
-    return -(-dividend // divisor)
 
 
 def cluster_slots(cluster_size: Numbers, compute_units: int, groups: int) -> Numbers:

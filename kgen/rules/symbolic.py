@@ -19,6 +19,7 @@ from sympy.printing.numpy import NumPyPrinter
 
 from kgen.errors.base import Where
 from kgen.errors.rules import RuleKindError, UnknownNameError
+from kgen.rules.arithmetic import ceil_div
 from kgen.rules.model import (
     Arithmetic,
     Call,
@@ -108,10 +109,6 @@ def symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name)
 
 
-def _ceil_div(dividend: Column, divisor: Column) -> Column:
-    return -(-dividend // divisor)
-
-
 def _is_power_of_two(value: Column) -> Column:
     whole = np.asarray(value).astype(np.int64)
     return (whole > 0) & (whole & (whole - 1) == 0) & (whole == value)
@@ -125,7 +122,7 @@ def _fold(function: Callable[[Column, Column], Column]) -> Callable[..., Column]
 _MEANING: dict[str, Callable[..., Column]] = {
     "least": _fold(np.minimum),
     "greatest": _fold(np.maximum),
-    "ceil_div": _ceil_div,
+    "ceil_div": ceil_div,
     "round_down": np.floor,
     "common_divisor": np.gcd,
     "is_power_of_two": _is_power_of_two,

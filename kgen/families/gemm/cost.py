@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
 
 Columns = Mapping[str, np.ndarray]
@@ -67,14 +68,10 @@ class TileTime:
     launch: float
 
 
-def _ceil_div(dividend: Array, divisor: Array) -> Array:
-    return -(-dividend // divisor)
-
-
 def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
     """Return how the output divides into clusters of tiles."""
-    clusters_m = _ceil_div(_ceil_div(facts.m, columns["tile_m"]), columns["cluster_m"])
-    clusters_n = _ceil_div(_ceil_div(facts.n, columns["tile_n"]), columns["cluster_n"])
+    clusters_m = ceil_div(ceil_div(facts.m, columns["tile_m"]), columns["cluster_m"])
+    clusters_n = ceil_div(ceil_div(facts.n, columns["tile_n"]), columns["cluster_n"])
     return TileGrid(
         clusters_m=clusters_m,
         clusters_n=clusters_n,
@@ -123,8 +120,8 @@ class _Walk:
             along, across = across, along
         one_batch = np.maximum(along * across, 1)
         at_once = np.minimum(self.slots, one_batch)
-        wide = np.minimum(across, np.maximum(self.group, _ceil_div(at_once, np.maximum(along, 1))))
-        deep = np.minimum(along, _ceil_div(at_once, np.maximum(wide, 1)))
+        wide = np.minimum(across, np.maximum(self.group, ceil_div(at_once, np.maximum(along, 1))))
+        deep = np.minimum(along, ceil_div(at_once, np.maximum(wide, 1)))
         sides = (deep, wide) if self.along_m else (wide, deep)
         return *sides, one_batch / at_once
 
@@ -146,7 +143,7 @@ def _operand_traffic(columns: Columns, facts: GemmFacts, device: Device, walk: _
 def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> TileTime:
     """Return the time of one tile among all that its launch runs."""
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
-    k_steps = _ceil_div(facts.k, columns["tile_k"])
+    k_steps = ceil_div(facts.k, columns["tile_k"])
     memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
     output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
 
