@@ -145,3 +145,13 @@ def test_means_are_over_the_measured_cases(emitted):
     assert found["latency_us_by_shape"] == {"10.0": 10.0, "40.0": 40.0, "empty": None, "k0": 20.0}
     assert found["tflops"] == pytest.approx(20.0) and found["speedup_vs_ref_geomean"] == pytest.approx(2.0)
     assert module.summary([empty], [], arguments, None)["latency_us_geomean"] is None
+
+
+@pytest.mark.parametrize("fields", [{"status": "FAIL"}, {"status": "PASS", "measurement_error": "above the roofline"}])
+def test_a_case_without_a_time_leaves_no_mean(emitted, fields):
+    module = emitted()
+    timed = module.Result("base", "PASS", latency_us=10.0, tflops=10.0, bandwidth_gbps=1.0, speedup_vs_ref=2.0)
+    found = module.summary([timed, module.Result("slow", **fields)], [], arguments_of(module), None)
+    means = ("latency_us_geomean", "latency_us_arith_mean", "speedup_vs_ref_geomean", "tflops", "bandwidth_gbps")
+    assert [found[name] for name in means] == [None] * 5
+    assert found["measured"] == 1 and found["latency_us_by_shape"] == {"base": 10.0, "slow": None}

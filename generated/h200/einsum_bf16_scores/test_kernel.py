@@ -497,24 +497,27 @@ def geometric_mean(values):
 
 
 def summary(results, failures, arguments, device):
-    """Return what RESULT_JSON holds; means are over the cases that were measured."""
+    """Return what RESULT_JSON holds; means are over the cases that have work, and null where one of them has no time."""
     kernel = arguments.workspace / "kernel.py"
     installed = {d.name: d.version for d in distributions()}
-    latencies = present(r.latency_us for r in results)
+    timed = [r for r in results if r.not_measured is None]
+    if any(r.latency_us is None for r in timed):
+        timed = []
+    latencies = [r.latency_us for r in timed]
     return {
         "version": arguments.version,
         "all_pass": bool(results) and not failures and all(r.status == "PASS" for r in results),
         "failures": failures,
-        "measured": len(latencies),
+        "measured": len(present(r.latency_us for r in results)),
         "latency_us_geomean": geometric_mean(latencies),
         "latency_us_arith_mean": statistics.fmean(latencies) if latencies else None,
         "latency_us_by_shape": {r.id: r.latency_us for r in results},
-        "speedup_vs_ref_geomean": geometric_mean([r.speedup_vs_ref for r in results]),
+        "speedup_vs_ref_geomean": geometric_mean([r.speedup_vs_ref for r in timed]),
         "rel_err": largest([r.rel_err for r in results]),
         "max_abs_err": largest([r.max_abs_err for r in results]),
         "max_rel_err": largest([r.max_rel_err for r in results]),
-        "tflops": geometric_mean([r.tflops for r in results]),
-        "bandwidth_gbps": geometric_mean([r.bandwidth_gbps for r in results]),
+        "tflops": geometric_mean([r.tflops for r in timed]),
+        "bandwidth_gbps": geometric_mean([r.bandwidth_gbps for r in timed]),
         "cases": [dict(vars(r)) for r in results],
         "seed": arguments.seed,
         "fresh_seed": arguments.fresh_seed,
