@@ -1,7 +1,9 @@
 """The measuring process on a CPU with a stand-in for CUDA: the order of its events, and what becomes of wrong arms."""
 
+import importlib.util
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,9 +54,9 @@ def measurer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measurer]:
 def measure(tmp_path: Path, measurer: Measurer) -> Any:
     (tmp_path / "input.py").write_text(INPUTS)
 
-    def run(first: str = RIGHT, second: str = RIGHT, **fields: Any) -> Measured:
-        for name, body in (("first", first), ("second", second)):
-            (tmp_path / f"{name}.py").write_text(ARM.replace("BODY", body))
+    def run(first: str = RIGHT, second: str = RIGHT, before_second: str = "", **fields: Any) -> Measured:
+        for name, before, body in (("first", "", first), ("second", before_second, second)):
+            (tmp_path / f"{name}.py").write_text(f"{before}\n{ARM.replace('BODY', body)}")
         arms = {n: ArmSource(str(tmp_path / f"{n}.py"), None, "product") for n in ("first", "second")}
         defaults = {"case": "small", "inputs": str(tmp_path / "input.py"), "input_kwargs": {"M": 8}, "bytes": 768}
         request = Request(**{**arms, **defaults, "limit": 0.01, "decides": False, "turns": 6, **fields})
@@ -158,3 +160,17 @@ class Model(torch.nn.Module):
     common = {"inputs": str(tmp_path / "input.py"), "input_kwargs": {"M": 8}, "bytes": 768, "limit": 1e-6}
     request = Request(case="c", first=arm, second=arm, decides=True, turns=6, **common)
     assert measurer.measure(request, tmp_path / "log.jsonl").agreement.rel_err == 0.0
+
+
+def test_the_extension_libraries_that_an_arm_brings_along_are_found(measure: Any, tmp_path: Path) -> None:
+    original = Path(str(importlib.util.find_spec("_json").origin))  # type: ignore[union-attr]
+    if original.suffix != ".so":
+        pytest.skip("this Python has its modules built in")
+    library = tmp_path / "torch_extensions" / original.name
+    library.parent.mkdir()
+    shutil.copy(original, library)
+    loaded = (
+        f"import importlib.util as u; s = u.spec_from_file_location('_json', {str(library)!r}); "
+        "import sys; sys.modules['_json_of_arm'] = m = u.module_from_spec(s); s.loader.exec_module(m)"
+    )
+    assert measure(before_second=loaded).libraries == (library,)
