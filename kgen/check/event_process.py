@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from kgen.errors.check import RunnerFailedError
 
-_START_LIMIT_SECONDS = 60.0
+_START_LIMIT_SECONDS = 120.0  # many may start at once, each importing torch
 
 
 class ProcessEnded(Exception):

@@ -5,14 +5,10 @@ A script names its jobs; each is a function of the script itself and its JSON ar
 After a failure the child is replaced, since a CUDA error stays with the process that made it.
 """
 
-import ctypes
 import importlib.util
 import json
 import os
 import queue
-import selectors
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,9 +21,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from kgen.check.compile_runner import die_with_parent
+from kgen.check.event_process import EventProcess, ProcessEnded
+from kgen.errors.check import RunnerFailedError
+
 ROOT = Path(__file__).resolve().parents[2]
-START_LIMIT_SECONDS = 120.0
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class JobFailedError(Exception):
@@ -61,20 +59,19 @@ class Worker:
 
     def __init__(self, script: Path) -> None:
         self._script = script
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the worker)
-        self._pending = b""
+        self._process: EventProcess | None = None
 
     def ask(self, job: Job, limit_seconds: float) -> dict[str, Any]:
         """Run a job in the child and return its result; raises `JobFailedError`."""
-        process = self._running()
-        assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps({"function": job.function, "arguments": job.arguments}).encode() + b"\n")
-            process.stdin.flush()
-        except OSError as error:
-            raise self._ended("does not read any more") from error
-        answer = self._answer(limit_seconds)
+            process = self._running()
+            process.send({"function": job.function, "arguments": job.arguments})
+            answer = process.next_event(limit_seconds)
+        except RunnerFailedError as error:
+            self._process = None  # it closed itself
+            raise JobFailedError(str(error)) from error
+        except ProcessEnded as error:
+            raise self._ended(error.ending) from error
         if "failure" in answer:
             self.close()
             raise JobFailedError(answer["failure"])
@@ -84,47 +81,22 @@ class Worker:
     def close(self) -> None:
         """Kill the child and whatever it started."""
         if self._process is not None:
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            self._process.close()
             self._process = None
-        self._pending = b""
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> EventProcess:
         if self._process is None:
-            self._stderr.seek(0)
-            self._stderr.truncate()
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(self._script)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                env=child_environment(),
-                start_new_session=True,
-            )
-            self._answer(START_LIMIT_SECONDS)
+            command = [sys.executable, __file__, str(self._script)]
+            stderr = tempfile.TemporaryFile()  # noqa: SIM115 (the process closes it)
+            self._process = EventProcess(command, child_environment(), stderr)
+            self._process.wait_until_up()
         return self._process
 
-    def _answer(self, limit_seconds: float) -> dict[str, Any]:
-        assert self._process is not None and self._process.stdout is not None
-        deadline = time.monotonic() + limit_seconds
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise self._ended(f"gave no answer within {limit_seconds:.0f} s and was killed")
-                if not (chunk := os.read(self._process.stdout.fileno(), 1 << 16)):
-                    raise self._ended(f"ended with status {self._process.wait()}")
-                self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
     def _ended(self, how: str) -> JobFailedError:
+        assert self._process is not None
+        tail = self._process.stderr_tail(800)
         self.close()
-        self._stderr.seek(0)
-        tail = self._stderr.read().decode(errors="replace").strip()[-800:]
-        return JobFailedError(f"the process {how}\n{tail}".strip())
+        return JobFailedError(f"the process ended: {how}\n{tail}".strip())
 
 
 def child_environment() -> dict[str, str]:
@@ -203,7 +175,7 @@ def _answer_to(script: ModuleType, request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests until standard input ends; what a job prints goes to standard error."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     script = load_script(Path(sys.argv[1]).resolve(), "worked_script")
