@@ -497,7 +497,7 @@ def geometric_mean(values):
 
 
 def summary(results, failures, arguments, device):
-    """Return what RESULT_JSON holds; means are over the cases that have work, and null where one of them has no time."""
+    """Return what RESULT_JSON holds; means are over the cases that have work, null where one of them has no time."""
     kernel = arguments.workspace / "kernel.py"
     installed = {d.name: d.version for d in distributions()}
     timed = [r for r in results if r.not_measured is None]
