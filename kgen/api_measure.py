@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kgen.rules.model import Value
     from kgen.spec.model import Spec
     from kgen.target import Device
-    from kgen.tune import Goal, Tuned
+    from kgen.tune import Tuned
 
 
 def bench(
@@ -62,7 +62,7 @@ def tune(
     Raises `NoGpuError`, and `BudgetSpentError` where `tries` go beyond the budget.
     """
     from kgen.sweep import sweep as sweep_candidates
-    from kgen.tune import silent
+    from kgen.tune import goal_of, silent
     from kgen.tune import tune as tune_variants
 
     if sweep and tries:
@@ -70,7 +70,7 @@ def tune(
         raise ArgumentsConflictError(reason=reason, fix="leave one out")
     if sweep < 0:
         raise ArgumentsConflictError(reason=f"sweep is {sweep}, a number of candidates", fix="e.g. sweep=12")
-    goal = _goal(spec, target, folder, case, tries)
+    goal = goal_of(spec, target, folder, case, tries)
     if sweep:
         return sweep_candidates(goal, sweep, progress=progress or silent)
     return tune_variants(goal, progress=progress or silent)
@@ -95,24 +95,7 @@ def port(
     from kgen.incumbents import incumbent_of
     from kgen.port import Closing
     from kgen.port import port as port_kernel
-    from kgen.tune import silent
+    from kgen.tune import goal_of, silent
 
-    goal = _goal(spec, target, folder, case, ())
+    goal = goal_of(spec, target, folder, case)
     return port_kernel(goal, incumbent_of(incumbent), Closing(falsify, integration), progress=progress or silent)
-
-
-def _goal(
-    spec: Spec | str | Path,
-    target: Device | str | None,
-    folder: str | Path | None,
-    case: str | None,
-    tries: Sequence[Mapping[str, Value]],
-) -> Goal:
-    from kgen.request import as_case, as_device, as_spec
-    from kgen.tune import Goal
-
-    loaded = as_spec(spec)
-    device = as_device(loaded, target)
-    as_case(loaded, case)  # refuses an unknown one before anything is written
-    place = Path("generated") / device.name / loaded.name if folder is None else Path(folder)
-    return Goal(loaded, device, place, case, tuple(tries))

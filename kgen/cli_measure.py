@@ -29,11 +29,10 @@ Target = Annotated[str | None, typer.Option("--target", metavar="DEV", help="dev
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="package folder; default: generated/<device>/<name>")]
 CaseId = Annotated[str | None, typer.Option("--case", metavar="ID", help="case to iterate on; default: the smallest")]
 Cases = Annotated[list[str] | None, typer.Option("--case", metavar="ID", help="case; may be repeated; default: all")]
-Turns = Annotated[int, typer.Option(min=6, help="A B B A turns per case")]
+Turns = Annotated[int | None, typer.Option(min=6, help="A B B A turns per case; default: 40")]
 Tries = Annotated[
     list[str] | None, typer.Option("--try", metavar="AXES", help='a variant: "tile_n=192,stages=4"; may be repeated')
 ]
-TURNS = 40
 _WHOLE = re.compile(r"-?[0-9]+")
 
 
@@ -42,7 +41,7 @@ def bench(
     mode: Annotated[str, typer.Option(help="build, check or bench: how far to go")] = "bench",
     case: Cases = None,
     gauge: Annotated[bool, typer.Option("--gauge", help="the smallest case only")] = False,
-    turns: Turns = TURNS,
+    turns: Turns = None,
     version: Annotated[str, typer.Option("--version", metavar="VN", help="of the memory file")] = "v0",
     profile: Annotated[bool, typer.Option("--profile", help="ncu on the case with the largest gap, if any")] = False,
     again: Annotated[bool, typer.Option("--again", help="even where the same machine code was measured")] = False,
@@ -55,6 +54,7 @@ def bench(
     """Measure packages against their incumbents on the GPU of this machine; writes measured/ in each."""
     from kgen.bench.harness import Asked, selected
     from kgen.bench.harness import bench as bench_package
+    from kgen.bench.measure import TURNS
     from kgen.bench.memory import memory_file
     from kgen.bench.record import copy_to
     from kgen.bench.report_table import report_view
@@ -68,7 +68,7 @@ def bench(
         mode=_mode(mode),
         cases=tuple(case or ()),
         gauge=gauge,
-        turns=turns,
+        turns=turns or TURNS,
         version=version,
         profile=profile,
         again=again,
@@ -192,18 +192,11 @@ def _require_yaml(spec: Path, update_spec: bool) -> None:
 
 
 def _goal(spec: Path, target: str | None, out: Path | None, case: str | None, tries: Sequence[str] | None) -> "Goal":
-    from kgen.api import load_spec
-    from kgen.golden import GENERATED
-    from kgen.request import as_case, as_device
-    from kgen.tune import Goal
+    from kgen.tune import goal_of
 
-    loaded = load_spec(spec)
-    device = as_device(loaded, target)
-    if case is not None:
-        as_case(loaded, case)
-    folder = out or GENERATED / device.name / loaded.name
-    goal = Goal(loaded, device, folder, case, tuple(_axes(text) for text in tries or ()))
-    return replace(goal, tries=tuple(_checked(axes, goal) for axes in goal.tries))
+    goal = goal_of(spec, target, out, case)
+    asked = [_axes(text) for text in tries or ()]
+    return replace(goal, tries=tuple(_checked(axes, goal) for axes in asked))
 
 
 def _axes(text: str) -> dict[str, "Value"]:

@@ -5,12 +5,8 @@ the control of the harness and the repository's own path, once each.
 """
 
 import os
-import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +15,7 @@ from kgen.bench.measure import Measurer
 from kgen.bench.report import Comparison, Constraint, Control, Integration, Launch, Report
 from kgen.bench.statistics import BAND_LIMIT
 from kgen.bench.subject import Bench
+from kgen.check.command import run_command
 from kgen.errors.bench import MeasurementFailedError
 from kgen.spec.model import Reference
 from kgen.tune import Goal, Tuned, begin, deliver, search, silent
@@ -77,7 +74,7 @@ def _falsified(bench: Bench, report: Report, scratch: Path) -> Report:
     try:
         found = control(bench, bench.gauge, scratch)
     except MeasurementFailedError as error:
-        return _with(report, notes=(f"control: {str(error).splitlines()[0]}",)).model_copy(update={"control": None})
+        return _with(report, notes=(f"control: {error.headline}",)).model_copy(update={"control": None})
     if found is None:
         report = _with(report, notes=("control: two loads of the incumbent disagree in their outputs",))
     return _with(report, logs=(CONTROL_LOG,)).model_copy(update={"control": found})
@@ -140,32 +137,7 @@ def run_integration(command: str, folder: Path, log: Path) -> Integration:
     """Run the repository's own path once, in a shell; KGEN_PACKAGE names the package. Its output goes to the log."""
     variables = {**os.environ, "KGEN_PACKAGE": str(folder.resolve())}
     started = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            command,
-            shell=True,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that what the command started ends with it
-        )
-        try:
-            status: int | None = process.wait(timeout=INTEGRATION_LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            status = None
-            _end(process)
-        except BaseException:  # Ctrl-C does not reach another session
-            _end(process)
-            raise
-        output.seek(0)
-        log.write_bytes(output.read())
+    with log.open("wb") as output:
+        status = run_command(command, output, INTEGRATION_LIMIT_SECONDS, env=variables)
     seconds = round(time.perf_counter() - started, 1)
     return Integration(command=command, exit_status=status, seconds=seconds, log=f"logs/{log.name}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and what it started."""
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

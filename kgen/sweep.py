@@ -103,7 +103,7 @@ def _built(goal: Goal, case: str, count: int, scratch: Path, step: Step) -> tupl
             folder = emit(spec, target=goal.device, folder=scratch / f"candidate{rank}").folder
             entries.append(_Entry(rank, candidate, variant, folder))
         except KgenError as error:
-            entries.append(_Entry(rank, candidate, variant, None, f"not emitted: {str(error).splitlines()[0]}"))
+            entries.append(_Entry(rank, candidate, variant, None, f"not emitted: {error.headline}"))
     folders = [entry.folder for entry in entries if entry.folder is not None]
     compiled = check_packages(folders, progress=lambda result, done, total: step("compiled", done, total))
     found = {result.folder: result for result in compiled}
@@ -127,7 +127,7 @@ def _row(bench: Bench, case: str, entry: _Entry, measurer: Measurer, scratch: Pa
             measured = measurer.measure(request, scratch / f"{entry.rank}.jsonl")
             failure = "; ".join(measured.agreement.failures)
         except MeasurementFailedError as error:
-            failure = str(error).splitlines()[0]
+            failure = error.headline
     comparison = None if measured is None else measured.comparison
     return SweepRow(
         rank=entry.rank,

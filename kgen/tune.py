@@ -22,8 +22,10 @@ from kgen.check.on_device import require_isa
 from kgen.errors.base import KgenError
 from kgen.errors.bench import BudgetSpentError, ReportMissingError
 from kgen.errors.cli import AxesError
+from kgen.golden import GENERATED
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE, text_digest
-from kgen.request import as_case
+from kgen.package.write import write_package
+from kgen.request import as_case, as_device, as_spec
 from kgen.rules.model import Value
 from kgen.spec.model import FixedAxis, Spec
 from kgen.target import Device
@@ -72,26 +74,22 @@ class Ledger:
     def measured(self, variant: Variant, digest: str | None, found: Comparison | None, result: str) -> "Ledger":
         """Return the ledger with a variant that was measured, or that failed where it should have been."""
         self.require_room(variant.name)
+        return self._with(self.spent + 1, variant, digest, found, result)
+
+    def skipped(self, variant: Variant, digest: str | None, result: str) -> "Ledger":
+        """Return the ledger with a variant that was not measured: it costs nothing."""
+        return self._with(self.spent, variant, digest, None, result)
+
+    def _with(
+        self, count: int, variant: Variant, digest: str | None, found: Comparison | None, result: str
+    ) -> "Ledger":
         row = LedgerRow(
-            count=self.spent + 1,
+            count=count,
             name=variant.name,
             change=variant.change,
             code_digest=digest,
             ratio=None if found is None else found.ratio,
             verdict=None if found is None else found.verdict,
-            result=result,
-        )
-        return replace(self, rows=(*self.rows, row))
-
-    def skipped(self, variant: Variant, digest: str | None, result: str) -> "Ledger":
-        """Return the ledger with a variant that was not measured: it costs nothing."""
-        row = LedgerRow(
-            count=self.spent,
-            name=variant.name,
-            change=variant.change,
-            code_digest=digest,
-            ratio=None,
-            verdict=None,
             result=result,
         )
         return replace(self, rows=(*self.rows, row))
@@ -106,6 +104,24 @@ class Goal:
     folder: Path
     case: str | None = None  # default: the gauge
     tries: tuple[Axes, ...] = ()  # default: the plan's runners-up
+
+
+def goal_of(
+    spec: Spec | str | Path,
+    target: Device | str | None = None,
+    folder: str | Path | None = None,
+    case: str | None = None,
+    tries: Sequence[Axes] = (),
+) -> Goal:
+    """Return the goal in the package folder of a spec, by default the one among the generated packages.
+
+    Refuses an unknown target or case before anything is written.
+    """
+    loaded = as_spec(spec)
+    device = as_device(loaded, target)
+    as_case(loaded, case)
+    place = GENERATED / device.name / loaded.name if folder is None else Path(folder)
+    return Goal(loaded, device, place, case, tuple(tries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +167,16 @@ def begin(goal: Goal) -> tuple[Goal, Ledger]:
     another kernel, with a budget of its own. Raises `NoGpuError`, and then nothing is written.
     """
     require_isa(goal.device.arch.isa, goal.folder)
-    ledger, spec = Ledger(), goal.spec
-    for known in (goal.spec, pinned(goal.spec, earlier_axes(goal.folder))):
-        kernel = emit(known, target=goal.device).files[KERNEL_FILE]
-        if text_digest(kernel) == kernel_digest(goal.folder):
-            ledger, spec = earlier_ledger(goal.folder), known
-            break
-    emit(spec, target=goal.device, folder=goal.folder)
+    there = kernel_digest(goal.folder)
+    spec, files, ledger = goal.spec, emit(goal.spec, target=goal.device).files, Ledger()
+    if text_digest(files[KERNEL_FILE]) == there:
+        ledger = earlier_ledger(goal.folder)
+    elif axes := earlier_axes(goal.folder):
+        tuned = pinned(goal.spec, axes)
+        tuned_files = emit(tuned, target=goal.device).files
+        if text_digest(tuned_files[KERNEL_FILE]) == there:
+            spec, files, ledger = tuned, tuned_files, earlier_ledger(goal.folder)
+    write_package(files, goal.folder)
     return replace(goal, spec=spec), ledger
 
 
@@ -238,7 +257,7 @@ class _Search:
             emit(pinned(goal.spec, axes), target=goal.device, folder=folder)
             digest = check_package(folder).code_digest
         except KgenError as error:
-            return ledger.skipped(variant, None, f"not built: {str(error).splitlines()[0]}"), None
+            return ledger.skipped(variant, None, f"not built: {error.headline}"), None
         if digest in self._names:
             return ledger.skipped(variant, digest, f"not measured: same code as {self._names[digest]}"), None
         found = self.measure(folder, f"{variant.name} ({variant.change})")

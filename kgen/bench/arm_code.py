@@ -19,15 +19,10 @@ def build_notes(measured: Measured, isa: str) -> Iterator[str]:
     try:
         first, twin = (_digests(measured.cubins[arm], isa) for arm in ("first", "twin"))
     except KgenError as error:
-        yield f"the machine code of the two builds was not compared: {_line(error)}"
+        yield f"the machine code of the two builds was not compared: {error.headline}"
         return
     if first != twin:
         yield "the two builds of the A/A pair differ in their machine code"
-
-
-def _line(error: KgenError) -> str:
-    """Return what is wrong, without what would do."""
-    return str(error).splitlines()[0]
 
 
 def _digests(cubins: tuple[Path, ...], isa: str) -> set[str | None]:
@@ -43,7 +38,7 @@ def second_arm(measured: Measured, isa: str) -> tuple[tuple[Code, ...], tuple[Re
         except NoDeviceCodeError:
             continue  # a library with no kernels in it
         except KgenError as error:
-            notes.append(f"{file.name} was not read: {_line(error)}")
+            notes.append(f"{file.name} was not read: {error.headline}")
             continue
         is_library = file in measured.libraries
         kernels = tuple(map(kernel_code, found.kernels))

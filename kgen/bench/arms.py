@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -40,7 +39,8 @@ class Arm:
 def load_arm(name: str, request: Mapping[str, Any], seed: int, device: str) -> Arm:
     """Import an arm under a module name of its own; of a module class, construct it with the seed's parameters."""
     before = _loaded_libraries()
-    module = load(request["file"], f"kgen_bench_{name}") if request["file"] else _imported(request["module"])
+    file, module_name = request["file"], request["module"]
+    module = load(file, f"kgen_bench_{name}") if file else importlib.import_module(module_name)
     entry = getattr(module, request["entry"])
     if inspect.isclass(entry):
         torch.manual_seed(seed)  # the same draws give the same parameters in every arm
@@ -48,10 +48,6 @@ def load_arm(name: str, request: Mapping[str, Any], seed: int, device: str) -> A
         if isinstance(entry, torch.nn.Module):
             entry = entry.to(device)
     return Arm(name, entry, tuple(sorted(_loaded_libraries() - before)))
-
-
-def _imported(name: str) -> ModuleType:
-    return importlib.import_module(name)
 
 
 def _loaded_libraries() -> frozenset[Path]:

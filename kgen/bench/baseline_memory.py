@@ -41,7 +41,7 @@ def memory_document(report: Report, before: dict[str, Any] | None = None) -> dic
             "max_rel_err": _largest(report.cases, "max_rel_err"),
         },
         "isa_metric_progress": [target.model_dump() for target in report.isa_targets],
-        "pitfalls_and_fixes": [_pitfall(case, failure) for case in report.cases for failure in _failures(case)],
+        "pitfalls_and_fixes": [_pitfall(case, failure) for case in report.cases for failure in case.failures],
         "references": [
             {
                 "source_type": "document",
@@ -163,11 +163,6 @@ def _largest(cases: Sequence[Case], name: str) -> float | None:
     return max(found, default=None)
 
 
-def _failures(case: Case) -> tuple[str, ...]:
-    agreement = case.agreement.failures if case.agreement is not None and case.agreement.decides else ()
-    return (*case.correctness.failures, *agreement)
-
-
 def _pitfall(case: Case, failure: str) -> dict[str, Any]:
     kind = "timeout" if case.correctness.status == "TIMEOUT_FAIL" else "accuracy"
     return {
@@ -180,6 +175,6 @@ def _pitfall(case: Case, failure: str) -> dict[str, Any]:
 
 
 def _reasons(report: Report) -> list[str]:
-    failures = [failure for case in report.cases for failure in _failures(case)]
+    failures = [failure for case in report.cases for failure in case.failures]
     errors = [f"{case.id}: {case.measurement_error}" for case in report.cases if case.measurement_error]
     return [*failures, *errors, *report.code_findings] if report.gate != "PASS" else []

@@ -19,7 +19,7 @@ from kgen.bench.arm_code import build_notes, second_arm
 from kgen.bench.git import commit
 from kgen.bench.measure import TURNS, Measurer, Request
 from kgen.bench.profile import profile_case
-from kgen.bench.record import MEASURED, read_report, require_readable_memory, write_measured
+from kgen.bench.record import read_report, require_readable_memory, write_measured
 from kgen.bench.report import Report
 from kgen.bench.reporting import Outcome, Run, report_of
 from kgen.bench.statistics import Verdict
@@ -31,6 +31,7 @@ from kgen.check.result import CheckResult
 from kgen.check.toolchain import compiler_versions
 from kgen.errors.base import KgenError
 from kgen.errors.bench import GitFailedError, MeasurementFailedError, UnknownBenchCaseError
+from kgen.layout import MEASURED
 
 Progress = Callable[[str], None]
 
@@ -177,7 +178,7 @@ class _Steps:
         try:
             measured = measurer.measure(request, self._logs / f"{request.case}.jsonl")
         except MeasurementFailedError as error:
-            return Outcome(tested, None, str(error).splitlines()[0])
+            return Outcome(tested, None, error.headline)
         isa, is_reference = self._bench.device.arch.isa, self._bench.opponent.said.is_reference
         code, release, notes = ((), (), ()) if is_reference else second_arm(measured, isa)
         return Outcome(tested, measured, "", code, release, (*build_notes(measured, isa), *notes))

@@ -166,11 +166,10 @@ def _without_paths(event: Mapping[str, Any]) -> dict[str, Any]:
 def _measured(request: Request, events: Events, out: Path) -> Measured:
     found = {n: events["agreement"][n] for n in ("rel_err", "limit", "operand_scale", "failures")}
     agreement = Agreement(decides=request.decides, **found)
-    disagree = request.decides and agreement.failures
     return Measured(
         machine=_machine(events["machine"]),
         agreement=agreement,
-        comparison=None if disagree else _comparison(events),
+        comparison=None if agreement.fails else _comparison(events),
         cubins={
             arm: tuple(out / arm / name for name in events[f"loaded {arm}"]["cubins"])
             for arm in ("first", "twin", "second")

@@ -18,12 +18,10 @@ input, from a process forked for it, with one JSON event a line:
 import json
 import os
 import platform
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,7 +39,9 @@ from kgen.bench.arms import (
 )
 from kgen.bench.statistics import BAND_LIMIT, half_width
 from kgen.bench.timing import Loop, Replay, Tensors, call_us, host_us, in_turn, loop, set_count
+from kgen.check.command import ending_of
 from kgen.check.compile_runner import die_with_parent, load, told
+from kgen.check.toolchain import installed_version
 
 DISTRIBUTIONS = ("torch", "triton", "nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")
 SEED = 0
@@ -129,20 +129,13 @@ def machine() -> Event:
     found = torch.cuda.get_device_properties(0)
     isa = found.gcnArchName.partition(":")[0] if torch.version.hip else f"sm_{found.major}{found.minor}"
     gpu = {"name": found.name, "isa": isa, "compute_units": found.multi_processor_count}
-    versions = {name: _version(name) for name in DISTRIBUTIONS} | {"CUDA": torch.version.cuda}
+    versions = {name: installed_version(name) for name in DISTRIBUTIONS} | {"CUDA": torch.version.cuda}
     return {"gpu": gpu | {"l2_bytes": found.L2_cache_size}, "python": platform.python_version(), "versions": versions}
 
 
 def now() -> str:
     """Return the time, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def serve(request: Mapping[str, Any], channel: TextIO) -> None:
@@ -176,18 +169,14 @@ def main() -> None:
             os._exit(0)  # destructors of a DSL's modules may crash after the last word was said
         _, status = os.waitpid(child, 0)
         if status != 0:
-            _tell(channel, {"event": "failed", "error": f"the process ended: {_ending(status)}"})
+            ending = ending_of(os.waitstatus_to_exitcode(status))
+            _tell(channel, {"event": "failed", "error": f"the process ended: {ending}"})
         _tell(channel, {"event": "done"})
 
 
 def _tell(channel: TextIO, event: Event) -> None:
     channel.write(json.dumps(event) + "\n")
     channel.flush()
-
-
-def _ending(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kgen.bench.report import Constraint
+from kgen.bench.validation import first_problem
 from kgen.errors.check import NotAPackageError, PlanFileError
 
-INCUMBENT_FILE = "incumbent.py"
 T = TypeVar("T")
 
 
@@ -138,8 +138,6 @@ def _read(file: Path, kind: TypeAdapter[T]) -> T:
     except FileNotFoundError:
         raise NotAPackageError(folder=file.parent, missing=file.name) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
-        raise PlanFileError(file=file, reason=f"{place}: {first['msg']}") from None
+        raise PlanFileError(file=file, reason=first_problem(error)) from None
     except ValueError as error:
         raise PlanFileError(file=file, reason=f"not valid JSON: {error}") from None

@@ -6,15 +6,14 @@ test_kernel.py prints meanwhile is read. What keeps ncu from answering becomes t
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from kgen.bench.profile_csv import Kernel, metrics_of, profiled_kernels, requested
 from kgen.bench.report import Profile
+from kgen.check.command import run_command
 from kgen.check.toolchain import Tool, find_tool
 
 LIMIT_SECONDS = 900
@@ -97,24 +96,12 @@ def _name(tool: Tool) -> str:
 
 
 def _run(command: list[str], folder: Path, log: Path) -> str | None:
-    """Run a command with all its output in a file; return how it broke off, or None.
-
-    It has a process group of its own, for killing ncu alone would leave the test on the GPU.
-    """
+    """Run a command with all its output in a file; return how it broke off, or None."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, env=_environment(os.environ), stdout=output, stderr=output, start_new_session=True
-        )
-        try:
-            status = process.wait(LIMIT_SECONDS)
-        except BaseException as broken:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if not isinstance(broken, subprocess.TimeoutExpired):
-                raise
-            return f"ncu was not done after {LIMIT_SECONDS} s, and was killed"
+        status = run_command(command, output, LIMIT_SECONDS, cwd=folder, env=_environment(os.environ))
+    if status is None:
+        return f"ncu was not done after {LIMIT_SECONDS} s, and was killed"
     if status == 0:
         return None
     return f"ncu ended with signal {-status}" if status < 0 else f"ncu ended with exit status {status}"

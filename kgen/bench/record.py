@@ -22,11 +22,12 @@ from kgen.bench.memory import FOLDER as MEMORY
 from kgen.bench.memory import memory_file, read, store, versions
 from kgen.bench.report import Case, Report
 from kgen.bench.report_text import report_markdown
+from kgen.bench.validation import first_problem
 from kgen.errors.bench import ChartsMissingError, LogMissingError, ReportInvalidError, ReportMissingError
 from kgen.exchange import incoming, locked, put_in_place, recover
+from kgen.layout import MEASURED, MEASURED_DIGEST
 
-MEASURED = "measured"
-REPORT, MARKDOWN, DIGEST, LOGS = "report.json", "baseline_report.md", "kernel.sha256", "logs"
+REPORT, MARKDOWN, LOGS = "report.json", "baseline_report.md", "logs"
 CHARTS: dict[str, Callable[[Report], str | None]] = {"roofline.svg": roofline_svg, "speed.svg": speed_svg}
 
 
@@ -107,9 +108,7 @@ def read_report(folder: Path) -> Report:
     except UnicodeDecodeError:
         raise ReportInvalidError(file=file, reason="the document: it is not UTF-8 text") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
-        raise ReportInvalidError(file=file, reason=f"{place}: {first['msg']}") from None
+        raise ReportInvalidError(file=file, reason=first_problem(error)) from None
 
 
 def _keep_logs(report: Report, place: Path, prepared: Path) -> None:
@@ -124,7 +123,7 @@ def _keep_logs(report: Report, place: Path, prepared: Path) -> None:
 def _fill(report: Report, place: Path) -> None:
     text = json.dumps(report.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     (place / REPORT).write_text(f"{text}\n", encoding="utf-8")
-    (place / DIGEST).write_text(f"{report.kernel_sha256}\n", encoding="utf-8")
+    (place / MEASURED_DIGEST).write_text(f"{report.kernel_sha256}\n", encoding="utf-8")
     _render(report, place)
     store(memory_file(place, report.version), memory_document(report, _before(report.version, place)))
 

@@ -107,10 +107,7 @@ class Launch(_Part):
     @property
     def ctas(self) -> int:
         """CTAs of the grid."""
-        product = 1
-        for extent in self.grid:
-            product *= extent
-        return product
+        return math.prod(self.grid)
 
 
 class Arm(_Part):
@@ -140,6 +137,11 @@ class Agreement(_Part):
     operand_scale: float  # what drawn operands were multiplied by, so that the incumbent can represent its output
     decides: bool  # a lossy output format: this, and not the reference alone, says whether the case is right
     failures: tuple[str, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether the case is wrong by this."""
+        return self.decides and bool(self.failures)
 
 
 class Comparison(_Part):
@@ -202,11 +204,23 @@ class Case(_Part):
         timed = self.speed is not None or self.comparison is not None
         if timed and self.correctness.status != "PASS":
             raise ValueError(f"case {self.id}: a case that fails has no speed")
-        if timed and self.agreement is not None and self.agreement.decides and self.agreement.failures:
+        if timed and self.agreement is not None and self.agreement.fails:
             raise ValueError(f"case {self.id}: the arms disagree, so there is no speed")
         if timed and self.measurement_error is not None:
             raise ValueError(f"case {self.id}: a measurement error is not a speed")
         return self
+
+    @property
+    def status(self) -> Status:
+        """That of the test; outputs of the arms that have to agree, and do not, fail a case that passes it."""
+        fails = self.agreement is not None and self.agreement.fails and self.correctness.status == "PASS"
+        return "FAIL" if fails else self.correctness.status
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What makes the case fail."""
+        decisive = self.agreement.failures if self.agreement is not None and self.agreement.fails else ()
+        return (*self.correctness.failures, *decisive)
 
 
 class KernelCode(_Part):
@@ -390,11 +404,7 @@ class Report(_Part):
     @property
     def status(self) -> Status:
         """PASS where every case passes, else the worst status."""
-        found: set[Status] = {case.correctness.status for case in self.cases}
-        if any(
-            case.agreement is not None and case.agreement.decides and case.agreement.failures for case in self.cases
-        ):
-            found.add("FAIL")
+        found = {case.status for case in self.cases}
         worst: tuple[Status, ...] = ("FAIL", "TIMEOUT_FAIL")
         return next((status for status in worst if status in found), "PASS" if found else "FAIL")
 

@@ -11,7 +11,6 @@ from kgen.bench.report import Case, Report
 from kgen.bench.report_words import (
     ABSENT,
     band_text,
-    case_status,
     correctness_sentence,
     error,
     exceptions,
@@ -48,7 +47,7 @@ def report_view(report: Report) -> RenderableType:
 
 def _cells(case: Case) -> Iterator[RenderableType]:
     """Yield the cells of a case; a time that no comparison gave is the one of test_kernel.py."""
-    found, status = case.comparison, case_status(case)
+    found, status = case.comparison, case.status
     yield Text(case.id)
     yield _coloured(status)
     yield error(case.correctness.rel_err)

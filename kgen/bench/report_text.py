@@ -1,7 +1,7 @@
 """`baseline_report.md` of a report: every word and figure of it comes from the report, so the same report gives the
 same bytes.
 
-What was not measured is `-` or said in words. Fills the views of `report_view`; the template has the order.
+What was not measured is `-` or said in words. Fills the views of `kgen.bench.report_view`; the template has the order.
 """
 
 import re
@@ -33,7 +33,6 @@ from kgen.bench.report_view import (
 from kgen.bench.report_words import (
     ABSENT,
     band_text,
-    case_status,
     correctness_sentence,
     error,
     exceptions,
@@ -54,7 +53,7 @@ _MARKS = re.compile(r"[|<*]")  # would end a table cell, open a tag, or start em
 
 def report_markdown(report: Report) -> str:
     """Return the Markdown text of a report."""
-    return render(_TEMPLATE, report_view(report))
+    return render(_TEMPLATE, _view(report))
 
 
 def plain(text: object) -> str:
@@ -72,7 +71,7 @@ def code_cell(text: str | None) -> str:
     return ABSENT if text is None else verbatim(text).replace("|", r"\|")
 
 
-def report_view(report: Report) -> ReportView:
+def _view(report: Report) -> ReportView:
     """Return what the template prints of a report."""
     return ReportView(
         head=_head(report),
@@ -160,7 +159,7 @@ def _versions(report: Report) -> Iterator[tuple[str, str]]:
 def _correctness(case: Case) -> CorrectnessRow:
     found = case.correctness
     errors = (error(value) for value in (found.max_rel_err, found.rel_err, found.max_abs_err))
-    return CorrectnessRow(code_cell(case.id), case_status(case), *errors)
+    return CorrectnessRow(code_cell(case.id), case.status, *errors)
 
 
 def _failures(report: Report) -> Iterator[str]:

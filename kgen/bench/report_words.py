@@ -3,7 +3,7 @@
 A figure that was not measured is `ABSENT`, never 0. Pure functions of the report.
 """
 
-from kgen.bench.report import Case, Report
+from kgen.bench.report import Report
 from kgen.bench.statistics import BAND_LIMIT, Interval, Verdict
 
 ABSENT = "-"
@@ -55,13 +55,7 @@ def incumbent_name(report: Report) -> str:
 
 def failing(report: Report) -> tuple[str, ...]:
     """Return `case: STATUS` of every case that is not right."""
-    return tuple(f"{case.id}: {status}" for case in report.cases if (status := case_status(case)) != "PASS")
-
-
-def case_status(case: Case) -> str:
-    """Return the status of a case; outputs of the arms that have to agree, and do not, fail it."""
-    disagrees = case.agreement is not None and case.agreement.decides and case.agreement.failures
-    return "FAIL" if disagrees and case.correctness.status == "PASS" else case.correctness.status
+    return tuple(f"{case.id}: {status}" for case in report.cases if (status := case.status) != "PASS")
 
 
 def correctness_sentence(report: Report) -> str:

@@ -6,11 +6,11 @@ are read. Counting and digest are the ones of emitted packages.
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kgen.check.sass import KernelEvidence, combined_digest, evidence_of, machine_code_of, usage_of
+from kgen.check.sass import KernelEvidence, evidence_of, kernels_digest, machine_code_of, usage_of
 from kgen.check.toolchain import Tool, find_tool, require_tool
 from kgen.errors.check import DisassemblerFailedError, NoDeviceCodeError
 from kgen.target import MachineCode
@@ -45,13 +45,12 @@ class BinaryEvidence:
     @property
     def code_digest(self) -> str | None:
         """The digest of the kernels' machine code, however they are named; `None` where there are none."""
-        return combined_digest(sorted(kernel.code_digest for kernel in self.kernels)) if self.kernels else None
+        return kernels_digest(self.kernels)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        kernels = [asdict(kernel) | {"code_digest": kernel.code_digest} for kernel in self.kernels]
         named = {"file": str(self.file), "isa": self.isa, "arch": self.arch, "arches": list(self.arches)}
-        return {**named, "code_digest": self.code_digest, "kernels": kernels}
+        return {**named, "code_digest": self.code_digest, "kernels": [kernel.to_json() for kernel in self.kernels]}
 
 
 def read_binary(file: Path, isa: str) -> BinaryEvidence:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
+from kgen.check.command import ending_of
 from kgen.errors.check import RunnerFailedError
 
 _START_LIMIT_SECONDS = 120.0  # many may start at once, each importing torch
@@ -103,5 +104,4 @@ class EventProcess:
                     stream.close()
 
     def _ending(self) -> str:
-        status = self._process.wait()
-        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return ending_of(self._process.wait())

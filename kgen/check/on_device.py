@@ -1,16 +1,15 @@
 """The proof on a GPU: run the package's own test_kernel.py in a subprocess and read its verdict."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kgen.check.command import run_command
 from kgen.check.gpu import Gpu, find_gpus
 from kgen.check.hardware import isa_of
 from kgen.check.package import PackageFolder, read_package
@@ -65,35 +64,11 @@ def run_on_device(
     gpu = require_gpu(package)
     if not (folder / "test_kernel.py").is_file():
         raise NotAPackageError(folder=folder, missing="test_kernel.py")
-    status, output = _run([sys.executable, "test_kernel.py", *arguments], folder, limit_seconds)
+    with tempfile.TemporaryFile() as printed:
+        status = run_command([sys.executable, "test_kernel.py", *arguments], printed, limit_seconds, cwd=folder)
+        printed.seek(0)
+        output = printed.read().decode(errors="replace")
     return _verdict(folder, gpu.name, status, output)
-
-
-def _run(command: list[str], folder: Path, limit_seconds: float) -> tuple[int | None, str]:
-    """Return the exit status (`None`: out of time) and everything printed."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=limit_seconds)
-    except subprocess.TimeoutExpired:
-        _kill_group(process)
-        return None, process.communicate()[0]
-    except BaseException:
-        _kill_group(process)
-        raise
-    return process.returncode, output
-
-
-def _kill_group(process: subprocess.Popen[str]) -> None:
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _verdict(folder: Path, gpu: str, status: int | None, output: str) -> DeviceResult:

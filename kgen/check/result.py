@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kgen.check.sass import KernelEvidence, combined_digest
+from kgen.check.sass import KernelEvidence, combined_digest, kernels_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,7 @@ class VariantEvidence:
     @property
     def code_digest(self) -> str | None:
         """The digest of its kernels' machine code, however they are named; `None` where nothing was compiled."""
-        # sorted: the order of the functions in a cubin follows from their names
-        return combined_digest(sorted(kernel.code_digest for kernel in self.kernels)) if self.kernels else None
+        return kernels_digest(self.kernels)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the listing."""
@@ -50,7 +49,7 @@ class VariantEvidence:
             "seconds": round(self.seconds, 3),
             "arch": self.arch,
             "code_digest": self.code_digest,
-            "kernels": [asdict(kernel) | {"code_digest": kernel.code_digest} for kernel in self.kernels],
+            "kernels": [kernel.to_json() for kernel in self.kernels],
             "failure": self.failure,
         }
 

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kgen.errors.check import UnknownIsaError
@@ -95,6 +95,16 @@ class KernelEvidence:
         """SHA-256 of what decides what the kernel does on the device: instructions, registers, smem, CTA, cluster."""
         smem = (self.static_smem_bytes, self.dynamic_smem_bytes)
         return _sha256([self.instructions_digest, self.registers, smem, self.threads, self.cluster])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its fields and its digest."""
+        return asdict(self) | {"code_digest": self.code_digest}
+
+
+def kernels_digest(kernels: Iterable[KernelEvidence]) -> str | None:
+    """Return the digest of kernels' machine code, however they are named and ordered; `None` where there are none."""
+    digests = sorted(kernel.code_digest for kernel in kernels)  # the functions of a cubin are in their names' order
+    return combined_digest(digests) if digests else None
 
 
 def combined_digest(digests: Iterable[str]) -> str:

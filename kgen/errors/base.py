@@ -51,6 +51,11 @@ class KgenError(Exception):
             lines.append(excerpt)
         return "\n".join(lines)
 
+    @property
+    def headline(self) -> str:
+        """The first line of the message: what is wrong, and where, without what would do."""
+        return self.text().splitlines()[0]
+
     def to_json(self) -> dict[str, object]:
         """Return the error as the JSON object that `--json` prints."""
         place = None

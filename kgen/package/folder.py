@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kgen.errors.package import FileNameError, ForeignFilesError, OccupiedFolderError
+from kgen.layout import MEASURED, MEASURED_DIGEST
 
 PLAN_FILE = "plan.json"
 KERNEL_FILE = "kernel.py"
 GENERATOR = "kgen"  # the value of "generator" in plan.json: the mark of a package
-MEASURED = "measured"  # what runs measured; it belongs to one kernel.py
-MEASURED_DIGEST = "kernel.sha256"  # in MEASURED: the digest of the kernel.py that was measured
 _IGNORED = frozenset({"__pycache__", ".pytest_cache"})
 
 

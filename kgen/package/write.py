@@ -13,9 +13,9 @@ from pathlib import Path
 
 from kgen.errors.package import FolderError, OccupiedFolderError
 from kgen.exchange import incoming, locked, put_in_place, recover, sync
+from kgen.layout import MEASURED
 from kgen.package.folder import (
     KERNEL_FILE,
-    MEASURED,
     compare_package,
     measured_kernel,
     require_file_names,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from bench_machine import SPEC, MadeUpMachine, emitted
 
-from kgen import cli
+from kgen import cli, cli_measure
+from kgen.bench.measure import TURNS
 from kgen.spec.load import load_spec
 
 ONE = SPEC.replace("  empty: {M: 256}\n", "").replace("  large: {M: 4096}\n", "")
@@ -217,3 +218,8 @@ def test_a_budget_that_is_spent_is_a_failed_check(
     found = answer(capfd, "tune", "made_up.yaml", "-o", "out", *tries)
     assert found["exit_code"] == 1 and found["error"] == "BudgetSpentError"
     assert not (folder / "out" / "measured").exists()
+
+
+def test_the_help_states_how_many_turns_there_are_by_default() -> None:
+    (option,) = cli_measure.Turns.__metadata__
+    assert option.help == f"A B B A turns per case; default: {TURNS}"
