@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kgen.built import BuiltKernel
     from kgen.check import PackageCheck
     from kgen.package.write import Written
-    from kgen.planning.candidates import Candidates
+    from kgen.planning.choice import Candidates
     from kgen.planning.plan import Plan
     from kgen.spec.model import Spec
     from kgen.target import Device
@@ -52,7 +52,13 @@ class Package:
             "measurements": None if self.written is None else str(self.written.measurements),
             "files": sorted(self.files),
             "variants": [
-                {"name": v.name, "case": v.case, "guard": str(v.guard), "choice": v.choice.to_json()}
+                {
+                    "name": v.name,
+                    "case": v.case,
+                    "kernel": v.kernel,
+                    "guard": str(v.guard),
+                    "choice": v.choice.to_json(),
+                }
                 for v in self.plan.variants
             ],
             "seconds": {stage: round(time, 4) for stage, time in self.seconds.items()},
@@ -67,20 +73,23 @@ def load_spec(path: str | Path) -> Spec:
 
 
 def candidates(
-    spec: Spec | str | Path, target: Device | str | None = None, case: str | None = None, top: int | None = TOP
+    spec: Spec | str | Path,
+    target: Device | str | None = None,
+    case: str | None = None,
+    top: int | None = TOP,
+    kernel: str | None = None,
 ) -> Candidates:
-    """Return the best legal candidates of one case (default: the first), and what the rules removed.
+    """Return the best legal candidates of one kernel in one case (default: the first), and what the rules removed.
 
-    `target` may be left out where the spec names exactly one. `top` of None lists the whole legal set.
+    `target` may be left out where the spec names exactly one, `kernel` where its program has one. `top` of None lists
+    the whole legal set.
     """
-    from kgen.planning.candidates import solve_gemm
     from kgen.request import as_device, as_spec
-    from kgen.solution import case_facts
+    from kgen.solution import kernel_questions, question_of
 
     spec = as_spec(spec)
-    device = as_device(spec, target)
-    facts, fixed = case_facts(spec, device, case)
-    return solve_gemm(facts, device, fixed=fixed, top=top)
+    asked = question_of(spec, kernel_questions(spec, as_device(spec, target), case), kernel)
+    return asked.solver.solve(asked.fixed, top)
 
 
 def plan(spec: Spec | str | Path, target: Device | str | None = None) -> Plan:

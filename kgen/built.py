@@ -74,7 +74,7 @@ class BuiltKernel:
         tensors = self._tensors(tuple(example_inputs), {})
         bound = self._bound(tensors)
         if tensors and all(tensor.is_cuda for tensor in tensors):
-            bound(tensors)
+            bound.try_out(tensors)
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -116,10 +116,27 @@ class _Bound:
         self._kernel = load_kernel(self.folder, device)
         hidden = [i for i in traced.graph.inputs if i.kind is not InputKind.USER]
         self._hidden = tuple(_reader(fn, i, traced.hidden[i.name]) for i in hidden)
+        names = [i.name for i in (*(i for i in traced.graph.inputs if i.kind is InputKind.USER), *hidden)]
+        updated = {m.input for m in traced.graph.mutations}
+        self._updated = tuple(name in updated for name in names)
 
     def __call__(self, tensors: tuple[torch.Tensor, ...]) -> Any:
         """Run the kernel; DLPack, which launches go through, takes no tensor that requires a gradient."""
-        return self._kernel(*(t.detach() if t.requires_grad else t for t in (*tensors, *(r() for r in self._hidden))))
+        return self._kernel(*self._arguments(tensors))
+
+    def try_out(self, tensors: tuple[torch.Tensor, ...]) -> None:
+        """Run the kernel once, so that it is compiled; what it would update is left as it is."""
+        pairs = zip(self._arguments(tensors), self._updated, strict=True)
+        self._kernel(*(_copied(t) if is_updated else t for t, is_updated in pairs))
+
+    def _arguments(self, tensors: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        return tuple(t.detach() if t.requires_grad else t for t in (*tensors, *(read() for read in self._hidden)))
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy with the same strides."""
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
 
 
 def _reader(fn: Callable[..., Any], graph_input: GraphInput, traced: torch.Tensor) -> Callable[[], torch.Tensor]:

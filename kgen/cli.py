@@ -126,20 +126,21 @@ def solve(
     target: Targets = None,
     case: Annotated[str | None, typer.Option(metavar="ID", help="case of the spec; default: the first")] = None,
     top: Annotated[int, typer.Option(min=1, help="how many candidates to list")] = 10,
-    why: Annotated[str | None, typer.Option(metavar="TILE", help='explain one tile, e.g. "128,256,64"')] = None,
+    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="one kernel of the spec; default: all")] = None,
+    why: Annotated[
+        str | None, typer.Option(metavar="POINT", help='explain one choice, e.g. "128,256,64" or "threads=256,vec=8"')
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
-    """Rank the legal candidates of a matrix product, and say what removed the others."""
-    from rich.console import Group
-
+    """Rank the legal candidates of each kernel of a spec, or of a product, and say what removed the others."""
     from kgen.api import load_spec
-    from kgen.show.candidates import solution_view
+    from kgen.show.candidates import solutions_view
     from kgen.solution import Product, product_questions, solve_question, spec_questions
 
     if gemm is not None and spec is None:
         questions = product_questions(Product(gemm, batch, dtype, out_dtype, layout), target or [])
     elif spec is not None and gemm is None:
-        questions = spec_questions(load_spec(spec), target or [], case)
+        questions = spec_questions(load_spec(spec), target or [], case, kernel)
     else:
         reason, fix = (
             "solve takes a SPEC or --gemm, one of the two",
@@ -147,7 +148,7 @@ def solve(
         )
         raise ArgumentsConflictError(reason=reason, fix=fix)
     solutions = [solve_question(question, top, why) for question in questions]
-    return Answer({"results": [s.to_json() for s in solutions]}, Group(*map(solution_view, solutions)))
+    return Answer({"results": [s.to_json() for s in solutions]}, solutions_view(solutions))
 
 
 @app.command()

@@ -217,10 +217,13 @@ def _value(text: str) -> "Value":
 
 def _checked(axes: "Mapping[str, Value]", goal: "Goal") -> "dict[str, Value]":
     """Return axes of --try that candidates of the device have; raises where one does not exist."""
-    from kgen.planning.candidates import fixed_axes
+    from kgen.planning.fixed import fixed_axes
     from kgen.spec.model import FixedAxis
+    from kgen.tune import families_of
 
-    return fixed_axes(tuple(FixedAxis(name, value, "--try") for name, value in axes.items()), goal.device)
+    asked = tuple(FixedAxis(name, value, "--try") for name, value in axes.items())
+    by_family = fixed_axes(asked, families_of(goal), goal.device)
+    return {axis: value for found in by_family.values() for axis, value in found.items()}
 
 
 def _tuned(tuned: "Tuned", spec: Path, update_spec: bool) -> Answer:

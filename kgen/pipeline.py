@@ -2,10 +2,11 @@
 
     trace     Spec                       -> {case: OpGraph}     torch.export on fake tensors
     lower     {case: OpGraph}, Spec      -> {case: Program}     what the kernels mean, without choices
-    classify  {case: Program}            -> {case: GemmForm}    the one matrix product that a Program is
-    plan      {case: GemmForm}, Device   -> Plan                solves per alignment class; all cases together
-    view      Plan, {case: Program}      -> Page                kernel.py as a template and its view
-    render    all of these but GemmForm  -> {file name: text}   the package
+    partition {case: Program}, Device    -> Partition           which kernels a device runs, and why these
+    classify  Partition                  -> {case: (Form, ..)}  what each kernel is: a product, a reduction, ...
+    plan      {case: (Form, ..)}, Device -> Plan                solves per kernel and alignment class
+    view      Plan, Partition            -> Page                kernel.py as a template and its view
+    render    all of these but Forms     -> {file name: text}   the package
 
 What comes before is `kgen.spec`'s (a file to a Spec) or the front end's (a callable or a module to one); writing the
 files is `kgen.package.write`'s. Stages are pure functions of frozen values. `run` times them, verifies what they made
@@ -88,24 +89,30 @@ def _verify_programs(programs: Any) -> None:
             verify_problem(problem)
 
 
-def _classify(spec: Spec, device: Device, made: Made) -> Any:
-    from kgen.families.gemm.classify import classify_gemm
+def _partition(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.planning.plan_program import partition_all
 
-    return {case: classify_gemm(program.problems[0]) for case, program in made["lower"].items()}
+    return partition_all(made["lower"], device)
+
+
+def _classify(spec: Spec, device: Device, made: Made) -> Any:
+    from kgen.families.classify import classify
+
+    return {case: tuple(map(classify, program.problems)) for case, program in made["partition"].items()}
 
 
 def _plan(spec: Spec, device: Device, made: Made) -> Any:
-    from kgen.planning.candidates import fixed_axes
-    from kgen.planning.plan_gemm import plan_gemm
+    from kgen.planning.plan_program import plan_program
 
-    fixed = _each_case(spec, lambda case: fixed_axes(spec.fixed_for(case.id), device))
-    return plan_gemm(spec.name, made["classify"], device, fixed, spec.accepts.base_alignment_bytes)
+    programs, fixed = made["partition"], _each_case(spec, lambda case: spec.fixed_for(case.id))
+    base_align = spec.accepts.base_alignment_bytes
+    return plan_program(spec.name, made["classify"], programs, device, fixed, base_align, programs.reasons)
 
 
 def _view(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.backends.registry import backend_of
 
-    return backend_of(made["plan"]).view(spec, made["lower"], made["plan"])
+    return backend_of(made["plan"]).view(spec, made["partition"].programs, made["plan"])
 
 
 def _render(spec: Spec, device: Device, made: Made) -> Any:
@@ -117,6 +124,7 @@ def _render(spec: Spec, device: Device, made: Made) -> Any:
 STAGES = (
     Stage("trace", _trace, _verify_graphs),
     Stage("lower", _lower, _verify_programs),
+    Stage("partition", _partition, _verify_programs),
     Stage("classify", _classify),
     Stage("plan", _plan),
     Stage("view", _view),

@@ -1,6 +1,6 @@
-"""What `kgen solve` answers: the ranked candidates of one product on one device, and why one tile is not the first.
+"""What `kgen solve` answers: the ranked candidates of each kernel on one device, and why one choice is not the first.
 
-Between the planning and the command line: it turns a spec's case, or three extents, into the facts of a product, and
+Between the planning and the command line: it turns a spec's case, or three extents, into questions about kernels, and
 compares candidates by where their predicted time goes.
 """
 
@@ -9,11 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from kgen.errors.cli import ChoiceError, ExtentsError, NoTargetError, TileError
+from kgen.errors.cli import (
+    ChoiceError,
+    ExtentsError,
+    KernelNotNamedError,
+    NoKernelError,
+    NoTargetError,
+    PointError,
+    TileError,
+)
 from kgen.families.gemm.rules_facts import IN_DTYPES, OUT_DTYPES, GemmFacts
 from kgen.ir.dtype import DType
-from kgen.planning.candidates import Candidates, RankedCandidate, explain_gemm, fixed_axes, legal_set, solve_gemm
-from kgen.planning.rank import rank_gemm
+from kgen.planning.candidates import RESOURCES, RankedGemm
+from kgen.planning.choice import Candidates, RankedCandidate
+from kgen.planning.fixed import fixed_axes
+from kgen.planning.solver import Solver, gemm_solver, solver_of
 from kgen.request import as_case, as_devices
 from kgen.rules.explain import Explanation
 from kgen.rules.model import Value
@@ -29,6 +39,7 @@ LAYOUTS = ("tn", "nn", "nt", "tt")
 _ALIGN_BYTES = 16
 _NATURAL = re.compile("[0-9]+")
 _MAX_EXTENT, _MAX_ELEMENTS = 10**12, 10**18  # far beyond every memory, and counts of tiles fit 64 bits
+ONCE = ("fill", "launch")  # terms of a candidate that pass once per launch
 _TILE_AXES = ("tile_m", "tile_n", "tile_k")
 
 
@@ -45,42 +56,19 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One product on one device, with the axes that are decided beforehand."""
+    """One kernel on one device, with the axes that are decided beforehand; `cut` says why the kernels are these."""
 
     title: str
-    facts: GemmFacts
+    kernel: str
     device: Device
+    solver: Solver
     fixed: Mapping[str, Value]
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Where the predicted time of a candidate goes, in microseconds; they add up to it."""
-
-    products: float  # the tensor cores on elements of D, all compute units busy
-    padding: float  # the tensor cores on elements outside of D
-    quantization: float  # the tensor cores while the last grid wave leaves units idle
-    stalls: float  # the mainloop beyond the tensor cores' time
-    epilogue: float
-    fill: float
-    launch: float
-
-    def items(self) -> tuple[tuple[str, float], ...]:
-        """Return the shares by the name they are shown with."""
-        return (
-            ("products", self.products),
-            ("padding", self.padding),
-            ("part-filled waves", self.quantization),
-            ("stalls", self.stalls),
-            ("epilogue", self.epilogue),
-            ("fill", self.fill),
-            ("launch", self.launch),
-        )
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """One tile explained. `rank` (from 1) and `ranked` are None when it is not legal."""
+    """One point explained. `rank` (from 1) and `ranked` are None when it is not legal."""
 
     explanation: Explanation
     rank: int | None
@@ -99,20 +87,22 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The answer for one product on one device."""
+    """The answer for one kernel on one device."""
 
-    title: str
-    device: Device
-    facts: GemmFacts
+    question: Question
     candidates: Candidates
     why: Why | None
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""
+        asked = self.question
         return {
-            "title": self.title,
-            "device": self.device.name,
-            "facts": self.facts.as_mapping(),
+            "title": asked.title,
+            "kernel": asked.kernel,
+            "family": asked.solver.family,
+            "device": asked.device.name,
+            "cut": list(asked.cut),
+            "facts": asked.solver.facts.as_mapping(),
             **self.candidates.to_json(),
             "shares_us": [{n: round(t, 3) for n, t in shares(r).items()} for r in self.candidates.ranked],
             "why": None if self.why is None else self.why.to_json(),
@@ -120,11 +110,11 @@ class Solution:
 
 
 def solve_question(question: Question, top: int, why: str | None = None) -> Solution:
-    """Return the ranked candidates, and the explanation of the tile `why` if one is asked for."""
-    q = question
-    found = solve_gemm(q.facts, q.device, fixed=q.fixed, top=top)
-    explained = None if why is None else explain_tile(q.facts, q.device, q.fixed, tile_point(why))
-    return Solution(q.title, q.device, q.facts, found, explained)
+    """Return the ranked candidates, and the explanation of the point `why` if one is asked for."""
+    found = question.solver.solve(question.fixed, top)
+    point = None if why is None else point_of(why, question.solver.family)
+    explained = None if point is None else explain_point(question.solver, question.fixed, point)
+    return Solution(question, found, explained)
 
 
 def product_questions(product: Product, targets: Sequence[str]) -> tuple[Question, ...]:
@@ -134,50 +124,96 @@ def product_questions(product: Product, targets: Sequence[str]) -> tuple[Questio
         raise NoTargetError(name="--gemm", known=", ".join(list_devices()))
     batch = f"{facts.batch} x " if facts.batch != 1 else ""
     title = f"{batch}{facts.m} x {facts.n} x {facts.k} {facts.in_dtype} {product.layout} -> {facts.out_dtype}"
-    return tuple(Question(title, facts, load_device(target), {}) for target in targets)
+    operands = (facts.m + facts.n) * facts.k * facts.in_bytes
+    least_bytes = facts.batch * (operands + facts.m * facts.n * facts.out_bytes)
+    devices = [load_device(target) for target in targets]
+    return tuple(Question(title, "gemm", device, gemm_solver(facts, device, least_bytes), {}) for device in devices)
 
 
-def spec_questions(spec: Spec, targets: Sequence[str], case: str | None) -> tuple[Question, ...]:
-    """Return a question per device for one case of a spec (default: the first); imports torch."""
-    title = f"{spec.name}, case {as_case(spec, case).id}"
-    questions = []
+def spec_questions(
+    spec: Spec, targets: Sequence[str], case: str | None, kernel: str | None = None
+) -> tuple[Question, ...]:
+    """Return a question per device and kernel for one case of a spec (default: the first); imports torch.
+
+    `kernel` keeps one kernel. Raises `NoKernelError` where the program has none of that name.
+    """
+    as_case(spec, case)
+    found: list[Question] = []
     for device in as_devices(spec, targets):
-        facts, fixed = case_facts(spec, device, case)
-        questions.append(Question(title, facts, device, fixed))
-    return tuple(questions)
+        asked = kernel_questions(spec, device, case)
+        found += asked if kernel is None else [question_of(spec, asked, kernel)]
+    return tuple(found)
 
 
-def explain_tile(facts: GemmFacts, device: Device, fixed: Mapping[str, Value], point: Mapping[str, Value]) -> Why:
+def question_of(spec: Spec, questions: Sequence[Question], kernel: str | None) -> Question:
+    """Return the question about a kernel; it may be left out where there is one. Raises `NoKernelError`."""
+    names = [question.kernel for question in questions]
+    if kernel is None and len(names) > 1:
+        raise KernelNotNamedError(name=spec.name, known=", ".join(names), first=names[0])
+    if kernel is not None and kernel not in names:
+        raise NoKernelError(name=spec.name, kernel=kernel, known=", ".join(names))
+    return questions[0 if kernel is None else names.index(kernel)]
+
+
+def kernel_questions(spec: Spec, device: Device, case: str | None) -> tuple[Question, ...]:
+    """Return a question per kernel of one case (default: the first), in launch order; imports torch."""
+    from kgen.pipeline import run
+
+    chosen = as_case(spec, case)
+    made = run(replace(spec, cases=(chosen,)), device, stop_after="classify").made
+    problems, forms = made["partition"][chosen.id].problems, made["classify"][chosen.id]
+    fixed = fixed_axes(spec.fixed_for(chosen.id), tuple(dict.fromkeys(form.family for form in forms)), device)
+    title = f"{spec.name}, case {chosen.id}"
+    return tuple(
+        Question(
+            title=title if len(problems) == 1 else f"{title}, kernel {problem.name}",
+            kernel=problem.name,
+            device=device,
+            solver=solver_of(form, device),
+            fixed=fixed[form.family],
+            cut=made["partition"].reasons,
+        )
+        for problem, form in zip(problems, forms, strict=True)
+    )
+
+
+def explain_point(solver: Solver, fixed: Mapping[str, Value], point: Mapping[str, Value]) -> Why:
     """Explain a point, which may leave axes open; a legal one is ranked among all candidates with the fixed axes."""
-    explanation = explain_gemm(facts, device, {**fixed, **point})
+    explanation = solver.explain({**fixed, **point})
     if not explanation.legal:
         return Why(explanation, None, None, ())
     chosen = dict(explanation.point)
     open_fixed = {axis: value for axis, value in fixed.items() if point.get(axis, value) == value}
-    legal = legal_set(facts, device, fixed=open_fixed)
-    order = rank_gemm(legal.columns, facts, device).order
-    rank = next(i for i, row in enumerate(order) if _is_row(legal.point(int(row)), chosen))
-    first = solve_gemm(facts, device, fixed=open_fixed, top=1).ranked[0]
-    ranked = solve_gemm(facts, device, fixed=chosen, top=1).ranked[0]
-    return Why(explanation, rank + 1, ranked, behind(ranked, first))
+    (first,) = solver.solve(open_fixed, 1).ranked
+    (ranked,) = solver.solve(chosen, 1).ranked
+    return Why(explanation, solver.rank(open_fixed, chosen), ranked, behind(ranked, first))
 
 
-def _is_row(row: tuple[tuple[str, Value], ...], point: Mapping[str, Value]) -> bool:
-    return all(point[axis] == value for axis, value in row)
+def shares(ranked: RankedCandidate) -> dict[str, float]:
+    """Return where the time of a candidate goes, in microseconds: the shares add up to it."""
+    if isinstance(ranked, RankedGemm):
+        return _shares_of_product(ranked)
+    once = {name: ranked.term(name) for name in ONCE}
+    rest = ranked.time_us - sum(once.values())
+    return {name: rest if name == ranked.bound_by else 0.0 for name in resources_of(ranked)} | once
 
 
-def shares(ranked: RankedCandidate) -> Shares:
-    """Return where the time of a candidate goes."""
+def resources_of(ranked: RankedCandidate) -> tuple[str, ...]:
+    """Return the resources that a candidate's time is predicted for, each as if it alone bound the kernel."""
+    return RESOURCES if isinstance(ranked, RankedGemm) else tuple(n for n, _ in ranked.terms if n not in ONCE)
+
+
+def _shares_of_product(ranked: RankedGemm) -> dict[str, float]:
     busy = ranked.waves * ranked.term("mma")
-    return Shares(
-        products=busy * ranked.wave_efficiency * ranked.padding_efficiency,
-        padding=busy * ranked.wave_efficiency * (1 - ranked.padding_efficiency),
-        quantization=busy * (1 - ranked.wave_efficiency),
-        stalls=ranked.waves * ranked.term("mainloop") - busy,
-        epilogue=ranked.waves * ranked.term("epilogue"),
-        fill=ranked.term("fill"),
-        launch=ranked.term("launch"),
-    )
+    return {
+        "products": busy * ranked.wave_efficiency * ranked.padding_efficiency,  # on elements of D, all units busy
+        "padding": busy * ranked.wave_efficiency * (1 - ranked.padding_efficiency),  # on elements outside of D
+        "part-filled waves": busy * (1 - ranked.wave_efficiency),  # while the last grid wave leaves units idle
+        "stalls": ranked.waves * ranked.term("mainloop") - busy,  # the mainloop beyond the tensor cores' time
+        "epilogue": ranked.waves * ranked.term("epilogue"),
+        "fill": ranked.term("fill"),
+        "launch": ranked.term("launch"),
+    }
 
 
 def behind(ranked: RankedCandidate, first: RankedCandidate) -> tuple[tuple[str, float], ...]:
@@ -185,16 +221,6 @@ def behind(ranked: RankedCandidate, first: RankedCandidate) -> tuple[tuple[str, 
     pairs = zip(shares(ranked).items(), shares(first).items(), strict=True)
     differences = [(name, mine - other) for (name, mine), (_, other) in pairs]
     return tuple(sorted(((n, d) for n, d in differences if abs(d) >= 1e-3), key=lambda item: -item[1]))
-
-
-def case_facts(spec: Spec, device: Device, case: str | None) -> tuple[GemmFacts, dict[str, Value]]:
-    """Return the facts of one case with aligned bases, and the axes that the spec fixes; imports torch."""
-    from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
-    from kgen.pipeline import run
-
-    chosen = as_case(spec, case)
-    forms = run(replace(spec, cases=(chosen,)), device, stop_after="classify").made["classify"]
-    return facts_of(forms[chosen.id], MAX_ALIGN_BYTES), fixed_axes(spec.fixed_for(chosen.id), device)
 
 
 def product_facts(product: Product) -> GemmFacts:
@@ -226,14 +252,17 @@ def product_facts(product: Product) -> GemmFacts:
     )
 
 
-def tile_point(text: str) -> dict[str, Value]:
-    """Return the axis values of `--why`: three numbers for the tile, and other axes by name."""
+def point_of(text: str, family: str = "gemm") -> dict[str, Value]:
+    """Return the axis values of `--why`: other axes by name, those of a product's tile by their place, too."""
+    by_place = _TILE_AXES if family == "gemm" else ()
     point: dict[str, Value] = {}
     for position, part in enumerate(piece.strip() for piece in text.split(",")):
-        if _NATURAL.fullmatch(part) and position < len(_TILE_AXES):
-            axis, value = _TILE_AXES[position], part
+        if _NATURAL.fullmatch(part) and position < len(by_place):
+            axis, value = by_place[position], part
         elif found := re.fullmatch(r"(\w+)\s*=\s*(\w+)", part):
             axis, value = found[1], found[2]
+        elif _NATURAL.fullmatch(part) and not by_place:
+            raise PointError(text=text, family=family, reason=f"{part!r} names no axis")
         else:
             fourth = "a number after tile_k" if _NATURAL.fullmatch(part) else "neither a number nor axis=value"
             raise TileError(text=text, reason=f"{part!r} is {fourth}")

@@ -44,5 +44,5 @@ def support_matrix() -> tuple[Support, ...]:
 
 def _support(arch: Arch, family: str) -> Support:
     rules = (targets_dir() / arch.name / f"{family}.rules").is_file()
-    templates = any((templates_dir() / arch.backend / arch.templates / family).glob("*.j2"))
+    templates = (templates_dir() / arch.backend / arch.templates / family / "lowered.rules").is_file()
     return Support(arch.name, arch.isa, family, rules, templates)

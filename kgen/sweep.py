@@ -19,7 +19,7 @@ from kgen.check.compile import check_packages
 from kgen.check.result import CheckResult
 from kgen.errors.base import KgenError
 from kgen.errors.bench import MeasurementFailedError
-from kgen.planning.candidates import RankedCandidate
+from kgen.planning.choice import RankedCandidate
 from kgen.tune import (
     FASTEST_OF,
     Found,
@@ -33,6 +33,7 @@ from kgen.tune import (
     is_clear,
     pinned,
     silent,
+    slowest,
 )
 
 _FAIL = "FAIL: "  # before what a row says of a candidate without a time
@@ -81,9 +82,12 @@ def sweep(
 
 
 def distinct(goal: Goal, case: str, count: int) -> tuple[RankedCandidate, ...]:
-    """Return the best candidates that differ in more than the number of stages: that alone changes the time little."""
+    """Return the best candidates of the slowest kernel that differ in more than the number of stages.
+
+    That alone changes the time little.
+    """
     chosen: dict[tuple[object, ...], RankedCandidate] = {}
-    for ranked in candidates(goal.spec, goal.device, case, top=None).ranked:
+    for ranked in candidates(goal.spec, goal.device, case, top=None, kernel=slowest(goal, case).kernel).ranked:
         chosen.setdefault(tuple(value for axis, value in ranked.candidate.choices if axis != "stages"), ranked)
         if len(chosen) == count:
             break

@@ -48,6 +48,11 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
+        "loop_efficiency": "ratio",  # sustained memory bandwidth of loop kernels over the peak
+        "loop_latency": "us",  # from the first load of a CTA to its arrival, under load
+        "cluster_exchange": "us",  # of one combination over the CTAs of a cluster
+        "cta_start": "ns",  # between the starts of two CTAs on the whole device
+        "unit_bandwidth": "GB/s",  # that one unit can draw from memory
         "mma_efficiency": "ratio",  # sustained tensor rate under the power limit over the dense peak
         "simt_efficiency": "ratio",
         "memory_efficiency": "ratio",
@@ -142,6 +147,8 @@ class MachineCode:
     bulk_load: tuple[str, ...]
     bulk_store: tuple[str, ...]
     multicast: tuple[str, ...]  # modifiers of bulk loads
+    bulk_copy: tuple[str, ...]  # between memories, without a tensor map
+    memory_access: tuple[str, ...]  # of a thread to device memory; modifiers say how wide it is
     matrix_store: tuple[str, ...]  # registers of an MMA's result to shared memory
     multiply_add: tuple[str, ...]  # fp32, on the ordinary cores
     spill_load: tuple[str, ...]

@@ -25,6 +25,7 @@ from kgen.errors.cli import AxesError
 from kgen.golden import GENERATED
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE, text_digest
 from kgen.package.write import write_package
+from kgen.planning.plan import Variant as PlannedVariant
 from kgen.request import as_case, as_device, as_spec
 from kgen.rules.model import Value
 from kgen.spec.model import FixedAxis, Spec
@@ -281,8 +282,8 @@ def deliver(goal: Goal, found: Found, asked: Asked, progress: Progress, finish: 
 
 
 def variants_of(goal: Goal, case: str) -> tuple[Variant, ...]:
-    """Return what is tried for a case: the axes that were asked for, else the runners-up of its first variant."""
-    first = next(v for v in plan(goal.spec, goal.device).variants if v.case == case)
+    """Return what is tried for a case: the axes that were asked for, else the runners-up of its slowest kernel."""
+    first = slowest(goal, case)
     chosen = dict(first.choice.candidate.choices)
     for axes in goal.tries:
         for decided in goal.spec.fixed_for(case):
@@ -293,6 +294,17 @@ def variants_of(goal: Goal, case: str) -> tuple[Variant, ...]:
     if not named:
         named = [(f"runner-up {n}", dict(r.candidate.choices)) for n, r in enumerate(first.runners_up, 1)]
     return tuple(Variant(name, axes, change_of(chosen, axes)) for name, axes in named)
+
+
+def slowest(goal: Goal, case: str) -> PlannedVariant:
+    """Return the first variant of the kernel that takes the most of a case's predicted time."""
+    made = plan(goal.spec, goal.device)
+    return max((made.variants_of(case, k)[0] for k in made.kernels_of(case)), key=lambda v: v.choice.time_us)
+
+
+def families_of(goal: Goal) -> tuple[str, ...]:
+    """Return the families that a goal has kernels of."""
+    return tuple(plan(goal.spec, goal.device).family.split("+"))
 
 
 def change_of(chosen: Axes, axes: Axes) -> str:

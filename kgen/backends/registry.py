@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgen.backends.cutedsl.gemm import view_gemm
+from kgen.backends.cutedsl.loops import view_loops
+from kgen.backends.cutedsl.program import view_program
 from kgen.errors.backend import NoBackendError
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
@@ -15,21 +17,35 @@ View = Callable[[Spec, dict[str, Program], Plan], Page]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One family on one instruction set."""
+    """The families that one view prints, together in one file, on one instruction set.
+
+    `most_kernels` is how many kernels a program may have; None is any number.
+    """
 
     name: str
     templates: str
-    family: str
+    families: frozenset[str]
     view: View
+    most_kernels: int | None = None
+
+    def prints(self, plan: Plan) -> bool:
+        """Return whether this prints the plan."""
+        arch, families = plan.device.arch, {v.family for v in plan.variants}
+        count = max(len(plan.kernels_of(case)) for case in {v.case for v in plan.variants})
+        fits = self.most_kernels is None or count <= self.most_kernels
+        return (self.name, self.templates) == (arch.backend, arch.templates) and families <= self.families and fits
 
 
-BACKENDS = (Backend("cutedsl", "sm90", "gemm", view_gemm),)
+BACKENDS = (
+    Backend("cutedsl", "sm90", frozenset({"gemm"}), view_gemm, most_kernels=1),
+    Backend("cutedsl", "sm90", frozenset({"reduction", "pointwise"}), view_loops),
+    Backend("cutedsl", "sm90", frozenset({"gemm", "reduction", "pointwise"}), view_program),
+)
 
 
 def backend_of(plan: Plan) -> Backend:
     """Return the back-end of a plan. Raises `NoBackendError`."""
-    arch = plan.device.arch
     for backend in BACKENDS:
-        if (backend.name, backend.templates, backend.family) == (arch.backend, arch.templates, plan.family):
+        if backend.prints(plan):
             return backend
-    raise NoBackendError(family=plan.family, isa=arch.isa, device=plan.device.name)
+    raise NoBackendError(family=plan.family, isa=plan.device.arch.isa, device=plan.device.name)

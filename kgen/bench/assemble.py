@@ -168,6 +168,10 @@ def _targets(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iter
         if wanted is not None:
             met = bool(kernels) and wanted == (count > 0)
             yield _target(expected, what, "at least 1" if wanted else "none", str(count), met)
+    if expected.access_bytes is not None:
+        widest = max((k.access_bytes for k in kernels), default=0)
+        met = bool(kernels) and widest >= expected.access_bytes
+        yield _target(expected, "widest access, bytes", f"at least {expected.access_bytes}", str(widest), met)
     if expected.spills is not None:
         spills = sum(k.spills for k in kernels)
         met = bool(kernels) and spills <= expected.spills

@@ -10,8 +10,8 @@ from kgen.target import Device
 
 
 def geometry_of(plan: PlanFacts, case: str, device: Device, compute_units: int) -> Geometry | None:
-    """Return the grid waves of a case, or None where nothing is launched."""
-    variant = plan.variant_of(case)
+    """Return the grid waves of a case's slowest kernel, or None where nothing is launched."""
+    variant = plan.slowest_of(case)
     choice = variant.choice
     if choice.ctas < 1:
         return None

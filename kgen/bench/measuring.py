@@ -107,7 +107,9 @@ class _Case:
         count = set_count(self._request["bytes"], torch.cuda.get_device_properties(0).L2_cache_size)
         self.sets = [scaled(self._draw(SEED + place), self._scale) for place in range(count)]
         limit = self._request["limit"]
-        found = agreement(first(*self.sets[0]), second(*self.sets[0]), limit)
+        # operands of its own for each arm: one may update them in place
+        ours, theirs = (arm(*scaled(self._draw(SEED), self._scale)) for arm in (first, second))
+        found = agreement(ours, theirs, limit)
         return {**found, "limit": limit, "operand_scale": self._scale}
 
     def timed(self) -> list[Replay | Loop]:

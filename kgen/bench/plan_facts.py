@@ -34,11 +34,11 @@ class Work(_Part):
 
 
 class Derived(_Part):
-    """The lets of a candidate that every family's rules define."""
+    """The lets of a candidate that a measurement reads; families of small needs count no shared memory."""
 
-    threads: int
-    smem_bytes: int
     ctas_per_unit: int  # that one compute unit holds at once
+    threads: int | None = None  # an axis in some families
+    smem_bytes: int | None = None
 
 
 class Choice(_Part):
@@ -59,14 +59,17 @@ class Variant(_Part):
 
     name: str
     case: str
+    kernel: str
     choice: Choice
     runners_up: tuple[Choice, ...]
 
     @property
     def words(self) -> str:
         """The configuration in words: tile, threads, grid, and the rest of the choices."""
-        derived, grid = self.choice.derived, f"{self.choice.ctas} CTAs"
-        return f"{self.choice}; {derived.threads} threads, {derived.smem_bytes} bytes of smem, {grid}"
+        derived = self.choice.derived
+        threads = f"{derived.threads} threads, " if derived.threads is not None else ""
+        smem = f"{derived.smem_bytes} bytes of smem, " if derived.smem_bytes is not None else ""
+        return f"{self.choice}; {threads}{smem}{self.choice.ctas} CTAs"
 
 
 class Output(_Part):
@@ -110,9 +113,21 @@ class PlanFacts(_Part):
     constraints: tuple[Constraint, ...]
     variants: tuple[Variant, ...]
 
-    def variant_of(self, case: str) -> Variant:
-        """Return the variant that aligned operands of a case run: the host tries it first."""
-        return next(v for v in self.variants if v.case == case)
+    def variants_of(self, case: str) -> tuple[Variant, ...]:
+        """Return of each kernel, in launch order, the variant that is tried first: aligned operands run it."""
+        first: dict[str, Variant] = {}
+        for variant in self.variants:
+            if variant.case == case:
+                first.setdefault(variant.kernel, variant)
+        return tuple(first.values())
+
+    def slowest_of(self, case: str) -> Variant:
+        """Return the one of these that takes the most of a case's predicted time."""
+        return max(self.variants_of(case), key=lambda variant: variant.choice.time_us)
+
+    def predicted_us(self, case: str) -> float:
+        """Return the predicted time of all kernels of a case."""
+        return sum(variant.choice.time_us for variant in self.variants_of(case))
 
 
 class ShapeCase(_Part):

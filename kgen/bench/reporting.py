@@ -100,8 +100,8 @@ def _measured(outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def _runners_up(bench: Bench) -> tuple[str, ...]:
-    """Return the runners-up of the gauge's variant in words."""
-    variant = bench.plan.variant_of(bench.gauge)
+    """Return the runners-up of the gauge's slowest kernel in words."""
+    variant = bench.plan.slowest_of(bench.gauge)
     return tuple(f"{variant.name}: {r}, predicted {r.time_us:.1f} us" for r in variant.runners_up)
 
 

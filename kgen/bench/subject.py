@@ -36,7 +36,7 @@ class Bench:
     def gauge(self) -> str:
         """The case that iterations are judged by: the smallest one by predicted time."""
         timed = [case for case in self.shapes if has_work(self.plan, case)] or list(self.shapes)
-        return min(timed, key=lambda case: self.plan.variant_of(case).choice.time_us)
+        return min(timed, key=self.plan.predicted_us)
 
     def request(self, case: str, turns: int = TURNS) -> Request:
         """Return the comparison of one case."""

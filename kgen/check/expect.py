@@ -59,6 +59,9 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
     ):
         if stated is not None and stated != (count > 0):
             yield Finding(name, what, "at least one" if stated else "none", str(count))
+    widest = max(k.access_bytes for k in kernels)
+    if expected.access_bytes is not None and widest < expected.access_bytes:
+        yield Finding(name, "memory access", f"one of {expected.access_bytes} bytes a thread", f"at most {widest}")
     spills = sum(k.spills for k in kernels)
     if spills > (allowed := expected.spills or 0):
         loads, stores = sum(k.spill_loads for k in kernels), sum(k.spill_stores for k in kernels)

@@ -18,6 +18,7 @@ class Expectation:
 
     `mma` is the SASS class of the tensor-core instructions ("HGMMA", "IGMMA", ...) or "none" when the variant must
     use no tensor core. `smem_bytes` is the dynamic shared memory of the launch, `threads` those of one CTA.
+    `access_bytes` is the width of the widest access to device memory that it must have.
     """
 
     variant: str
@@ -29,6 +30,7 @@ class Expectation:
     threads: int | None = None
     smem_bytes: int | None = None
     spills: int | None = None
+    access_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ _KINDS: dict[str, type] = {
     "threads": int,
     "smem_bytes": int,
     "spills": int,
+    "access_bytes": int,
 }
 assert set(_KINDS) == {field.name for field in fields(Expectation)}
 

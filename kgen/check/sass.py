@@ -29,6 +29,9 @@ _SM_FLAG = re.compile(r"EF_CUDA_SM(\d+)")
 _FUNCTION = re.compile(r"^\s*Function (?P<kernel>\S+):$")
 _USAGE = re.compile(r"(?P<key>REG|STACK|SHARED|LOCAL):(?P<value>\d+)")
 
+_ACCESS_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}  # of a modifier of memory accesses
+_WORD_BYTES = 4  # of an access without one
+
 
 @dataclass(frozen=True, slots=True)
 class MmaSites:
@@ -50,7 +53,8 @@ class KernelEvidence:
     with shared memory. `dynamic_smem_bytes`, `threads` and `cluster` are launch arguments, `None` where the host code
     computes them at run time or was not read; a launch with no cluster has none. `register_pool` is the (least,
     greatest) argument of setmaxnreg. `assert_calls` are all calls to the outside of a cubin that imports the function
-    of asserts: one to printf counts, too. `instructions_digest` is of the instructions alone.
+    of asserts: one to printf counts, too. `instructions_digest` is of the instructions alone. `access_bytes` are what
+    a thread moves with its widest access to device memory, a bulk copy counted as the widest that there is.
     """
 
     kernel: str
@@ -68,6 +72,7 @@ class KernelEvidence:
     traps: int = 0
     assert_calls: int = 0
     instructions_digest: str = ""
+    access_bytes: int = 0
     registers: int = 0
     stack_bytes: int = 0
     local_bytes: int = 0
@@ -202,7 +207,17 @@ def _count(kernel: str, lines: list[str], code: MachineCode, imports_assert: boo
         register_pool=(min(pool), max(pool)) if pool else None,
         traps=sites(code.trap),
         assert_calls=sites(code.external_call) if imports_assert else 0,
+        access_bytes=max((_bytes_of(opcode, code) for opcode in opcodes), default=0),
     )
+
+
+def _bytes_of(opcode: str, code: MachineCode) -> int:
+    """Return the bytes that an instruction moves to or from device memory for a thread, 0 where it moves none."""
+    if _name_of(opcode, (*code.bulk_load, *code.bulk_store, *code.bulk_copy)) is not None:
+        return max(_ACCESS_BYTES.values())
+    if _name_of(opcode, code.memory_access) is None:
+        return 0
+    return next((_ACCESS_BYTES[part] for part in opcode.split(".") if part in _ACCESS_BYTES), _WORD_BYTES)
 
 
 def _name_of(opcode: str, names: tuple[str, ...]) -> str | None:

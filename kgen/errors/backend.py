@@ -4,10 +4,10 @@ from kgen.errors.base import UnsupportedError
 
 
 class OpNotPrintedError(UnsupportedError):
-    """A pointwise op on a type that emitted kernels do not compute in."""
+    """An op on a type in which emitted kernels have no form of it."""
 
-    message = "`{statement}` computes in {dtype}; input and epilogue ops compute in fp32"
-    remedy = "cast the operand to fp32, bf16 or fp16 in the reference"
+    message = "`{statement}` computes in {dtype}, in which emitted kernels have no form of it"
+    remedy = "cast its operands in the reference: ops on floats have forms in fp32, ops on whole numbers in int64"
 
 
 class ElementTypeError(UnsupportedError):

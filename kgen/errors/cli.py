@@ -61,6 +61,27 @@ class TileError(BadInputError):
     )
 
 
+class PointError(BadInputError):
+    """`--why` does not name the axes of a kernel without tiles."""
+
+    message = "--why {text!r}: {reason}"
+    remedy = 'the {family} family has no tile: give its axes by name, e.g. --why "threads=256,vec=8"'
+
+
+class NoKernelError(BadInputError):
+    """A program has no kernel of that name."""
+
+    message = "{name} has no kernel {kernel!r}"
+    remedy = "its kernels are {known}"
+
+
+class KernelNotNamedError(BadInputError):
+    """A program has several kernels where one is needed."""
+
+    message = "{name} has the kernels {known}, and one is needed here"
+    remedy = "name it, e.g. kernel={first!r}"
+
+
 class NoSpecsError(BadInputError):
     """`--all` found nothing to emit."""
 

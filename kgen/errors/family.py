@@ -27,7 +27,7 @@ class TooManyBatchAxesError(UnsupportedError):
 class RangedExtentError(UnsupportedError):
     """An extent that is a range or read from memory, where a static one is needed."""
 
-    message = "axis {axis} of {problem} has the extent {extent}; GEMM kernels take static extents"
+    message = "axis {axis} of {problem} has the extent {extent}; kernels take static extents"
     remedy = "give one case per extent: each becomes a guarded variant of the kernel"
 
 
@@ -36,3 +36,17 @@ class MixedOperandError(UnsupportedError):
 
     message = "the product in {problem} multiplies {lhs} by {rhs}"
     remedy = "cast one operand, so that both have one element type"
+
+
+class UnfoldedAccessError(UnsupportedError):
+    """An access that is divided, or whose index is read from memory inside of the access."""
+
+    message = "the access {access} of {problem} is no walk with one stride per axis"
+    remedy = "reshape the tensor, so that each index is one axis"
+
+
+class MixedScanError(UnsupportedError):
+    """A kernel that would scan in two directions, or scan and reduce."""
+
+    message = "{kernel} scans in two directions, or scans and reduces, in one pass"
+    remedy = "write the results in two functions"

@@ -42,7 +42,10 @@ class NonTensorArgumentError(UnsupportedError):
     """An argument of the reference is not a tensor."""
 
     message = "argument {position} of the reference is a {kind}, and a kernel takes dense tensors"
-    remedy = "bind it before, e.g. with functools.partial, or make it a default in the reference"
+    remedy = (
+        "bind it before, e.g. with functools.partial, or make it a default in the reference; "
+        "a Model may take finite Python numbers behind its tensors"
+    )
 
 
 class NonTensorResultError(UnsupportedError):
@@ -101,31 +104,17 @@ class ChainTooLongError(UnsupportedError):
     remedy = "shorten the chain, e.g. by folding its constants, or split the reference"
 
 
-class NoContractionError(UnsupportedError):
-    """Nothing in the reference is a matrix product."""
+class NotOneKernelError(UnsupportedError):
+    """A value that neither one kernel nor several with buffers between them compute."""
 
-    message = "the reference holds no matrix product; its operations are {ops}"
-    remedy = "covered: a matrix product in any spelling, with views and pointwise operations before and after it"
-
-
-class SecondContractionError(UnsupportedError):
-    """More than one matrix product in one reference."""
-
-    message = "{op} is a second matrix product; the first is {first}"
-    remedy = "one matrix product per kernel is covered: split the reference"
-
-
-class SeveralResultsError(UnsupportedError):
-    """The reference returns more than one tensor."""
-
-    message = "the reference returns {count} tensors"
-    remedy = "one result per kernel is covered: split the reference"
+    message = "{op} cannot be cut into kernels: {reason}"
+    remedy = "split the reference, or write this step along whole axes"
 
 
 class MutationError(UnsupportedError):
-    """The reference writes to one of its inputs."""
+    """The reference writes to one of its inputs what another one held, in a way that no order of kernels gives."""
 
-    message = "the reference writes to its input {target} in place ({op})"
+    message = "the reference writes to its input {target} in place ({op}) what a later kernel would have to read"
     remedy = "return the new value, and leave the inputs as they are"
 
 
@@ -133,4 +122,7 @@ class RandomOpError(UnsupportedError):
     """The reference draws random numbers."""
 
     message = "{op} draws random numbers"
-    remedy = "in evaluation mode dropout is the identity: call .eval() in __init__, pass training=False, or set p=0"
+    remedy = (
+        "dropout is the identity in evaluation mode: call .eval() in __init__ or pass training=False; "
+        "draw other numbers in the caller"
+    )

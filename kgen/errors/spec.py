@@ -87,6 +87,13 @@ class StrideError(BadInputError):
     remedy = "{fix}"
 
 
+class ValuesError(BadInputError):
+    """A range of values that holds none of the input's type."""
+
+    message = "input {name!r}: no {dtype} is drawn from the range {values}"
+    remedy = "write [lowest, end], the end larger and excluded; whole numbers for integers, none for bool"
+
+
 class FileEscapesFolderError(BadInputError):
     """A file reference that leaves the folder of the spec."""
 

@@ -1,19 +1,27 @@
-"""Names of a kernel's axes: the user's extent names where they fit, else m, n, k and b by what an axis does."""
+"""Names of a kernel's axes: the user's extent names where they fit, else letters by what an axis does.
+
+A matrix product has m, n, k and b; another kernel has i, j, ... for axes that it keeps and r, s, ... for those it
+reduces.
+"""
 
 import re
 from collections import Counter
+from itertools import chain, count
 
-from kgen.ir.problem import Contract, Load, Problem, Store
+from kgen.ir.problem import Contract, Load, Problem, Reduce, Scan, Store
 from kgen.spec.model import Spec
 
 _ROLES = ("b", "m", "n", "k")
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_KEPT, _REDUCED = "ijkl", "rstuv"
 
 
 def axis_names(problem: Problem, spec: Spec) -> dict[str, str]:
     """Return the final name of every axis of a problem whose axes still have working names."""
-    roles = _roles(problem)
     wanted = _extent_names(problem, spec)
+    if not any(isinstance(s, Contract) for s in problem.body):
+        return _letters(problem, wanted)
+    roles = _roles(problem)
     counts, counted = Counter(wanted.values()), Counter(roles.values())
 
     def fits(name: str, role: str) -> bool:
@@ -26,6 +34,19 @@ def axis_names(problem: Problem, spec: Spec) -> dict[str, str]:
         plain = (role,) if counted[role] == 1 else ()
         free = (n for n in (*plain, *(f"{role}{i}" for i in range(len(roles)))) if n not in names.values())
         names[axis] = next(free)
+    return names
+
+
+def _letters(problem: Problem, wanted: dict[str, str]) -> dict[str, str]:
+    """Return the names of a kernel without a product."""
+    reduced = {a for s in problem.body if isinstance(s, Reduce) for a in s.axes}
+    reduced |= {s.axis for s in problem.body if isinstance(s, Scan)}
+    counts = Counter(wanted.values())
+    names = {axis: name for axis, name in wanted.items() if counts[name] == 1}
+    for axis in (a.name for a in problem.axes if a.name not in names):
+        letters = _REDUCED if axis in reduced else _KEPT
+        free = chain(letters, (f"{letters[0]}{i}" for i in count(1)))
+        names[axis] = next(n for n in free if n not in names.values())
     return names
 
 

@@ -111,6 +111,8 @@ class _Builder:
         results = value if isinstance(value, list | tuple) else [value]
         if not all(isinstance(r, torch.Tensor) for r in results):
             raise DataDependentError(where=where, op=op)
+        if any(isinstance(extent, torch.SymInt) for r in results for extent in (*r.shape, *r.stride())):
+            raise DataDependentError(where=where, op=f"{op}, whose shape depends on it")
         name = self.fresh(node.name)
         self.refs[node.name] = ValueRef(name)
         args = tuple(self.argument(a) for a in node.args)
@@ -170,7 +172,7 @@ class _Builder:
         spec = program.call_spec.out_spec
         if spec is None or spec.is_leaf():
             return
-        if spec.type not in (tuple, list) or not all(child.is_leaf() for child in spec.children()):
+        if not issubclass(spec.type or object, tuple | list) or not all(child.is_leaf() for child in spec.children()):
             raise NonTensorResultError(where=self._last_place(), found="a nested structure")
 
     def _last_place(self) -> Where | None:

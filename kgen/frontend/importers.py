@@ -1,13 +1,17 @@
 """Foreign forms of a spec, which have to be looked at under PyTorch: a callable, and a KernelBench-style module.
 
 Such a module defines `Model`, `get_inputs()` and `get_init_inputs()`. `get_inputs` runs on fake tensors, so that its
-tensors take no memory; its Model is constructed by the trace.
+tensors take no memory; its Model is constructed by the trace. Python numbers behind the tensors are constants of the
+reference: defaults in its text, so that whoever runs it passes tensors alone.
 """
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -19,7 +23,7 @@ from kgen.frontend.live_reference import execute, first_line, quiet
 from kgen.frontend.places import place_of_exception
 from kgen.spec.document import IDENTIFIER, NAME
 from kgen.spec.model import Case, InputSpec, Reference, ReferenceKind, Spec, default_tolerance
-from kgen.spec.reference_source import SourceText, parse_source, signature_of
+from kgen.spec.reference_source import SourceText, parse_source, signature_of, with_defaults
 from kgen.spec.resolve import DEFAULT_CASE
 
 MODEL, GET_INPUTS, GET_INIT_INPUTS = "Model", "get_inputs", "get_init_inputs"
@@ -53,15 +57,26 @@ def parse_module(text: str, path: Path) -> Spec:
             names = execute(reference)
             init_args = tuple(_called(names, GET_INIT_INPUTS))
             with FakeTensorMode(allow_non_fake_inputs=True):
-                tensors = tuple(_called(names, GET_INPUTS))
+                values = tuple(_called(names, GET_INPUTS))
     except Exception as error:
         where = place_of_exception(error, reference) or Where(path.name)
         raise ReferenceLoadError(where=where, kind=type(error).__name__, reason=first_line(error)) from error
     signature = signature_of(reference)
-    reference = Reference(
-        ReferenceKind.FILE, MODEL, path.name, text, is_module=True, init_args=init_args, path=path.resolve()
-    )
-    return _spec(_spec_name(path.stem), reference, signature.names if signature else (), tensors)
+    arguments = signature.names if signature else ()
+    count = _before_numbers(values)
+    if count < len(values) <= len(arguments):
+        numbers: dict[str, Any] = dict(zip(arguments[count:], values[count:], strict=False))
+        reference = replace(reference, source=with_defaults(reference, numbers))
+        values = values[:count]
+    return _spec(_spec_name(path.stem), replace(reference, init_args=init_args), arguments, values)
+
+
+def _before_numbers(values: tuple[Any, ...]) -> int:
+    """Return the position behind which all arguments are finite Python numbers."""
+    count = len(values)
+    while count and type(values[count - 1]) in (bool, int, float) and math.isfinite(values[count - 1]):
+        count -= 1
+    return count
 
 
 def _called(names: dict[str, object], function: str) -> Sequence[object]:

@@ -25,6 +25,10 @@ class NotAffineError(Exception):
     """The indices of a view are no affine function of the axes; the message says why."""
 
 
+class NotOneKernel(Exception):
+    """The values asked for do not form one kernel; the message says why."""
+
+
 def add(*parts: Affine, offset: int = 0) -> Affine:
     """Return the sum of indices and an offset, each axis once, axes in order of first use."""
     terms: dict[str, int] = {}
@@ -50,7 +54,7 @@ class Reshape:
 
     def pull(self, indices: Indices) -> Indices:
         """Return the source indices; raise `AxisSplit` or `NotAffineError`."""
-        if 0 in self.source:
+        if 0 in self.source and [e for e in self.source if e != 1] != [e for e in self.target if e != 1]:
             return tuple(ZERO for _ in self.source)
         found: list[Affine] = []
         i = j = 0
@@ -92,12 +96,18 @@ def _digits(linear: Affine, shape: tuple[int, ...], extents: Mapping[str, int]) 
     """Return the mixed-radix digits of an index, innermost last."""
     digits: list[Affine] = []
     for extent in reversed(shape[1:]):
-        linear, digit = _divide(linear, extent, extents)
+        linear, digit = divide(linear, extent, extents)
         digits.append(digit)
     return (linear, *reversed(digits))
 
 
-def _divide(index: Affine, divisor: int, extents: Mapping[str, int]) -> tuple[Affine, Affine]:
+def span(index: Affine, extents: Mapping[str, int]) -> tuple[int, int]:
+    """Return the least and the greatest value of an index over axes that are not empty."""
+    ends = [(c * (extents[a] - 1), c) for a, c in index.terms]
+    return index.offset + sum(e for e, c in ends if c < 0), index.offset + sum(e for e, c in ends if c > 0)
+
+
+def divide(index: Affine, divisor: int, extents: Mapping[str, int]) -> tuple[Affine, Affine]:
     """Return quotient and remainder of an index, both affine."""
     terms = [(a, c) for a, c in index.terms if extents[a] != 1]
     high = tuple((a, c // divisor) for a, c in terms if c % divisor == 0)

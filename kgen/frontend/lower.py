@@ -1,87 +1,90 @@
-"""OpGraph to Program: the meaning of the reference as Problems. No choices are made here.
+"""OpGraph to Program: the meaning of the reference as Problems, one per kernel. No choices of how are made here.
 
-The body is written backwards from the result. A reshape may need a finer axis than there is; then the axis is split and
-the body written again, until it stands.
+Composite operations are written out, the graph is cut into kernels, and each kernel's body is written backwards from
+what it stores.
 """
 
 from dataclasses import replace
 
-from kgen.errors.frontend import ChainTooLongError, MutationError, NoContractionError, SeveralResultsError
 from kgen.frontend.axis_names import axis_names
-from kgen.frontend.body import Axes, Body, free_name
-from kgen.frontend.indices import AxisSplit
+from kgen.frontend.body import free_name
+from kgen.frontend.cut import cut_graph
+from kgen.frontend.expand import expand
+from kgen.frontend.group import Cut, Group, refusal
+from kgen.frontend.indices import NotOneKernel
+from kgen.frontend.kernel import Source, Target, write
 from kgen.frontend.rename import renamed
-from kgen.ir.access import Access
-from kgen.ir.graph import OpGraph
-from kgen.ir.problem import Axis, Const, Load, Problem, ProblemTensor, Store, TensorRole
-from kgen.ir.program import Program
+from kgen.ir.graph import OpGraph, ValueRef
+from kgen.ir.problem import Problem, ProblemTensor, TensorRole
+from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
 
 
 def lower(graph: OpGraph, spec: Spec) -> Program:
-    """Return the program of a reference that is one matrix product with views and pointwise work around it.
+    """Return the program of a reference: its kernels in launch order, and the buffers between them.
 
-    Raises an `UnsupportedError` that names the op and the user's line for everything else.
+    Raises an `UnsupportedError` that names the op and the user's line for what no kernel computes.
     """
-    _check_results(graph)
-    problem = _problem(graph)
-    problem = renamed(problem, axis_names(problem, spec))
-    results = tuple(t.name for t in problem.outputs)
-    return Program(graph.name, graph.inputs, results, (problem,), (), graph.returns_tuple)
+    expanded = expand(graph)
+    results = _results(graph, expanded)
+    updated = tuple(
+        Target(m.value, m.input, _input_type(graph, m.input), TensorRole.UPDATED) for m in expanded.mutations
+    )
+    cut = cut_graph(expanded, (*results, *updated))
+    buffers = _named_buffers(cut)
+    problems = _problems(cut, spec)
+    return Program(graph.name, graph.inputs, tuple(r.name for r in results), problems, buffers, graph.returns_tuple)
 
 
-def _check_results(graph: OpGraph) -> None:
-    for mutation in graph.mutations:
-        node = graph.node(mutation.value.name)
-        op = node.op if node else "the reference"
-        raise MutationError(where=node.where if node else None, op=op, target=mutation.input)
-    if len(graph.outputs) > 1:
-        where = graph.nodes[-1].where if graph.nodes else None
-        raise SeveralResultsError(where=where, count=len(graph.outputs))
+def _results(graph: OpGraph, expanded: OpGraph) -> tuple[Target, ...]:
+    taken = {i.name for i in graph.inputs}
+    several = len(graph.outputs) > 1
+    found = []
+    for k, (ref, original) in enumerate(zip(expanded.outputs, graph.outputs, strict=True)):
+        name = free_name(f"out{k}" if several else "out", taken)
+        taken.add(name)
+        found.append(Target(ref, name, dense(graph.type_of(original))))
+    return tuple(found)
 
 
-def _problem(graph: OpGraph) -> Problem:
-    splits: dict[str, tuple[int, ...]] = {}
-    while True:
-        axes = Axes(splits)
-        try:
-            return _written(graph, Body(graph, axes), axes)
-        except AxisSplit as split:
-            _split(splits, axes, split)
-        except RecursionError:  # a value asks for its operands, and so a chain of operations nests calls
-            where = graph.nodes[-1].where if graph.nodes else None
-            raise ChainTooLongError(where=where, count=len(graph.nodes)) from None
+def _input_type(graph: OpGraph, name: str) -> TensorType:
+    return next(i.type for i in graph.inputs if i.name == name)
 
 
-def _split(splits: dict[str, tuple[int, ...]], axes: Axes, split: AxisSplit) -> None:
-    """Record that an axis becomes two; an axis that is a factor already is split within its tensor axis."""
-    root, _, position = split.axis.rpartition(".")
-    extent = axes.extents[split.axis]
-    halves = (extent // split.inner, split.inner)
-    if root in splits:
-        factors, at = splits[root], int(position)
-        splits[root] = (*factors[:at], *halves, *factors[at + 1 :])
-    else:
-        splits[split.axis] = halves
+def _named_buffers(cut: Cut) -> tuple[Buffer, ...]:
+    """Give the values between kernels their names, in the order in which they are written."""
+    taken = set(cut.inputs)
+    buffers: list[Buffer] = []
+    for group in cut.groups:
+        for position, target in enumerate(group.targets):
+            if target.name.startswith("@"):
+                name = free_name(f"buffer_{len(buffers)}", taken)
+                taken.add(name)
+                group.targets[position] = replace(target, name=name)
+                buffers.append(Buffer(name, target.type))
+    return tuple(buffers)
 
 
-def _written(graph: OpGraph, body: Body, axes: Axes) -> Problem:
-    (result,) = graph.outputs
-    type_ = graph.type_of(result)
-    indices = tuple(axes.index(f"out{i}", extent) for i, extent in enumerate(type_.static_shape))
-    value = body.value(result, indices)
-    if body.product is None or isinstance(value, Const):
-        ops = ", ".join(dict.fromkeys(n.op for n in graph.nodes)) or "none"
-        where = graph.nodes[-1].where if graph.nodes else None
-        raise NoContractionError(where=where, ops=ops)
-    name = free_name("out", {i.name for i in graph.inputs})
-    read = {s.access.tensor for s in body.statements if isinstance(s, Load)}
-    tensors = [ProblemTensor(i.name, i.type, TensorRole.INPUT) for i in graph.inputs if i.name in read]
-    tensors.append(ProblemTensor(name, dense(type_), TensorRole.OUTPUT))
-    kernel_axes = tuple(Axis(axis, extent) for axis, extent in axes.extents.items())
-    store = Store(value, Access(name, indices))
-    return Problem(graph.name, kernel_axes, tuple(tensors), (*body.statements, store))
+def _problems(cut: Cut, spec: Spec) -> tuple[Problem, ...]:
+    graph = cut.graph
+    external: dict[ValueRef, ProblemTensor] = {}
+    problems = []
+    for position, group in enumerate(cut.groups):
+        name = graph.name if len(cut.groups) == 1 else f"{graph.name}_{position}"
+        problem = _written(name, Source(graph, dict(external)), group)
+        problems.append(renamed(problem, axis_names(problem, spec)))
+        for target in group.targets:
+            if target.role is TensorRole.OUTPUT and target.ref.name in cut.nodes:
+                external.setdefault(target.ref, ProblemTensor(target.name, target.type, TensorRole.INPUT))
+    return tuple(problems)
+
+
+def _written(name: str, source: Source, group: Group) -> Problem:
+    try:
+        return write(name, source, tuple(group.targets), is_product=group.is_product)
+    except NotOneKernel as error:
+        raise refusal(source.graph, group, str(error)) from None
 
 
 def dense(type_: TensorType) -> TensorType:

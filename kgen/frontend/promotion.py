@@ -40,14 +40,24 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 def widens(source: DType, target: DType) -> bool:
-    """Return whether every value of the float type `source` is a value of `target`."""
-    return source == target or (source.is_float and target.is_float and source.bits < target.bits)
+    """Return whether a carried value of the type `source` is one of `target` as it stands, with no rounding."""
+    if compute_dtype(source) is not compute_dtype(target):
+        return False
+    return source == target or source.bits < target.bits
 
 
 def rounded(value: Number, dtype: DType, op: str, where: Where | None) -> Number:
-    """Return a Python number as torch stores it in an element type; one that overflows is an error, as in torch."""
+    """Return a Python number as torch stores it in an element type: integers wrap, floats must not overflow."""
     torch_dtype = TORCH_DTYPES[dtype]
-    stored = torch.tensor(value, dtype=torch.float64 if dtype.is_float else None).to(torch_dtype).item()
+    stored: Number = torch.tensor(value, dtype=torch.float64 if dtype.is_float else None).to(torch_dtype).item()
     if dtype.is_float and abs(value) != float("inf") and abs(stored) == float("inf"):
+        raise ScalarOverflowError(where=where, op=op, value=repr(value), dtype=dtype)
+    return stored
+
+
+def fitting(value: Number, dtype: DType, op: str, where: Where | None) -> Number:
+    """Return a Python number as fills store it in an element type; one that does not fit is an error, as in torch."""
+    stored = rounded(value, dtype, op, where)
+    if not dtype.is_float and dtype is not DType.BOOL and stored != int(value):
         raise ScalarOverflowError(where=where, op=op, value=repr(value), dtype=dtype)
     return stored

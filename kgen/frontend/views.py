@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from kgen.frontend.bind import Call, bind
-from kgen.frontend.indices import ZERO, Indices, NotAffineError, Reshape, add, scale
+from kgen.frontend.indices import ZERO, Indices, Reshape, add, divide, scale
 from kgen.ir.access import Affine
 from kgen.ir.graph import Node, ValueRef
 
@@ -135,7 +135,31 @@ def _split(view: View, indices: Indices, result: int) -> Indices:
 
 
 def _flip(view: View, indices: Indices, result: int) -> Indices:
-    raise NotAffineError("an axis that runs backwards has a negative stride, which PyTorch tensors and TMA lack")
+    found = indices
+    for dim in view.call.integers("dims"):
+        dim %= max(len(indices), 1)
+        found = _with(found, dim, add(scale(found[dim], -1), offset=view.source[dim] - 1))
+    return found
+
+
+def _repeat(view: View, indices: Indices, result: int) -> Indices:
+    """Every axis runs through the operand's several times; axes in front are new."""
+    kept = indices[len(indices) - len(view.source) :]
+    return tuple(divide(i, max(n, 1), view.extents)[1] for i, n in zip(kept, view.source, strict=True))
+
+
+def _repeat_each(view: View, indices: Indices, result: int) -> Indices:
+    dim = view.dim("dim")
+    return _with(indices, dim, divide(indices[dim], view.call.integer("repeats"), view.extents)[0])
+
+
+def _diagonal(view: View, indices: Indices, result: int) -> Indices:
+    offset, rank = view.call.args.get("offset") or 0, len(view.source)
+    assert isinstance(offset, int)
+    one, other = view.dim("dim1", 0), view.dim("dim2", 1)
+    rest = iter(indices[:-1])
+    along = {one: add(indices[-1], offset=max(-offset, 0)), other: add(indices[-1], offset=max(offset, 0))}
+    return tuple(along[d] if d in along else next(rest) for d in range(rank))
 
 
 def _table(names: str, rule: Rule, *ops: str) -> dict[str, tuple[str, Rule]]:
@@ -162,4 +186,7 @@ VIEWS: dict[str, tuple[str, Rule]] = {
     **_table("self size dim", _split, "unsafe_split.Tensor", "unsafe_chunk.default", "tensor_split.sections"),
     **_table("self size dim", _split, "tensor_split.indices"),
     **_table("self dims", _flip, "flip.default"),
+    **_table("self repeats", _repeat, "repeat.default", "tile.default"),
+    **_table("self repeats dim", _repeat_each, "repeat_interleave.self_int"),
+    **_table("self offset dim1 dim2", _diagonal, "diagonal.default"),
 }

@@ -3,7 +3,7 @@
 Made by the front end from `torch.export`; holds no torch object. `str(graph)` prints one line per node.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kgen.errors.base import Where
@@ -88,10 +88,14 @@ class OpGraph:
     outputs: tuple[ValueRef, ...]
     mutations: tuple[Mutation, ...] = ()
     returns_tuple: bool = False
+    _by_name: dict[str, Node] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {n.name: n for n in self.nodes})
 
     def node(self, name: str) -> Node | None:
         """Return the node of that name, or None for a graph input."""
-        return next((n for n in self.nodes if n.name == name), None)
+        return self._by_name.get(name)
 
     def type_of(self, ref: ValueRef) -> TensorType:
         """Return the type of a value."""

@@ -11,7 +11,13 @@ class PointwiseOp(StrEnum):
     SUB = "sub"
     MUL = "mul"
     DIV = "div"
+    FLOOR_DIVIDE = "floor_divide"  # rounds towards minus infinity
+    TRUNC_DIVIDE = "trunc_divide"  # rounds towards zero
+    REMAINDER = "remainder"  # has the divisor's sign
+    FMOD = "fmod"  # has the dividend's sign
     POW = "pow"
+    ATAN2 = "atan2"
+    COPYSIGN = "copysign"
     MAXIMUM = "maximum"
     MINIMUM = "minimum"
     NEG = "neg"
@@ -30,11 +36,18 @@ class PointwiseOp(StrEnum):
     SIN = "sin"
     COS = "cos"
     TAN = "tan"
+    ASIN = "asin"
+    ACOS = "acos"
     ATAN = "atan"
     SINH = "sinh"
     COSH = "cosh"
     TANH = "tanh"
+    ASINH = "asinh"
+    ACOSH = "acosh"
+    ATANH = "atanh"
     ERF = "erf"
+    ERFC = "erfc"
+    ERFINV = "erfinv"
     FLOOR = "floor"
     CEIL = "ceil"
     TRUNC = "trunc"
@@ -62,6 +75,12 @@ class PointwiseOp(StrEnum):
     LOGICAL_AND = "logical_and"
     LOGICAL_OR = "logical_or"
     LOGICAL_NOT = "logical_not"
+    BITWISE_AND = "bitwise_and"
+    BITWISE_OR = "bitwise_or"
+    BITWISE_XOR = "bitwise_xor"
+    BITWISE_NOT = "bitwise_not"
+    SHIFT_LEFT = "shift_left"  # a shift that is negative or as wide as the type gives 0
+    SHIFT_RIGHT = "shift_right"  # arithmetic; a shift that is negative or as wide as the type leaves the sign
     WHERE = "where"
 
     @property
@@ -82,7 +101,13 @@ _ARITY = {
             PointwiseOp.SUB,
             PointwiseOp.MUL,
             PointwiseOp.DIV,
+            PointwiseOp.FLOOR_DIVIDE,
+            PointwiseOp.TRUNC_DIVIDE,
+            PointwiseOp.REMAINDER,
+            PointwiseOp.FMOD,
             PointwiseOp.POW,
+            PointwiseOp.ATAN2,  # y, x
+            PointwiseOp.COPYSIGN,  # magnitude, sign
             PointwiseOp.MAXIMUM,
             PointwiseOp.MINIMUM,
             PointwiseOp.LEAKY_RELU,  # x, negative slope
@@ -94,6 +119,11 @@ _ARITY = {
             PointwiseOp.GE,
             PointwiseOp.LOGICAL_AND,
             PointwiseOp.LOGICAL_OR,
+            PointwiseOp.BITWISE_AND,
+            PointwiseOp.BITWISE_OR,
+            PointwiseOp.BITWISE_XOR,
+            PointwiseOp.SHIFT_LEFT,  # value, number of bits
+            PointwiseOp.SHIFT_RIGHT,  # value, number of bits
         ),
         2,
     ),

@@ -58,7 +58,12 @@ Operand = str | Const
 
 
 class Combine(StrEnum):
-    """How `Reduce` and `Scan` combine elements; the identity follows from it."""
+    """How `Reduce` and `Scan` combine elements; the identity follows from it.
+
+    M2 is the sum of squared deviations from the mean over the same axes: two passes or Welford, never E[x^2] - E[x]^2.
+    SUMEXP is the sum of exp(x - the largest x over the same axes), without a pass of its own for the largest.
+    ARGMAX and ARGMIN give the row-major index over the reduced axes in their order; NaN wins, then the first index.
+    """
 
     SUM = "sum"
     PROD = "prod"
@@ -68,6 +73,8 @@ class Combine(StrEnum):
     ARGMIN = "argmin"
     ANY = "any"
     ALL = "all"
+    M2 = "m2"
+    SUMEXP = "sumexp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from kgen.ir.problem import (
     Store,
     TensorRole,
 )
+from kgen.ir.program import Program
+from kgen.ir.tensor import TensorType
 
 
 class ProblemInvariantError(AssertionError):
@@ -26,6 +28,35 @@ class ProblemInvariantError(AssertionError):
 def verify_problem(problem: Problem) -> None:
     """Raise `ProblemInvariantError` naming the statement and the invariant it breaks."""
     _Verifier(problem).run()
+
+
+def verify_program(program: Program) -> None:
+    """Raise `ProblemInvariantError` unless every problem holds and each reads what exists and writes once.
+
+    A kernel reads arguments and what earlier kernels wrote; a buffer or result is written by one kernel, and nothing
+    reads an argument that an earlier kernel has updated.
+    """
+    arguments = {a.name: a.type for a in program.arguments}
+    written: dict[str, TensorType] = {}
+    updated: set[str] = set()
+    for problem in program.problems:
+        verify_problem(problem)
+        for tensor in problem.inputs:
+            known = {**arguments, **written}.get(tensor.name)
+            if known is None or known != tensor.type:
+                raise ProblemInvariantError(f"{program.name}: {problem.name} reads {tensor} before it is written")
+            if tensor.name in updated:
+                raise ProblemInvariantError(f"{program.name}: {problem.name} reads {tensor.name}, which was updated")
+        for tensor in problem.outputs:
+            if tensor.role is TensorRole.UPDATED:
+                updated.add(tensor.name)
+            elif tensor.name in arguments or tensor.name in written:
+                raise ProblemInvariantError(f"{program.name}: {tensor.name} is written twice")
+            else:
+                written[tensor.name] = tensor.type
+    named = {*program.results, *(b.name for b in program.buffers)}
+    if named != set(written):
+        raise ProblemInvariantError(f"{program.name}: {sorted(named ^ set(written))} is no result or is not written")
 
 
 class _Verifier:

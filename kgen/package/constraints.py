@@ -7,10 +7,10 @@ requirements. What only a run shows (the incumbent's launch geometry) is added t
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kgen.ir.problem import Contract, Map, Problem, Reduce
-from kgen.package.parts import PackageParts
+from kgen.ir.problem import Contract, Map, Problem, Reduce, Scan
+from kgen.package.limits import worst_rel_err
+from kgen.package.parts import PackageParts, results_of
 from kgen.package.views import ConstraintRow, PortView
-from kgen.planning.plan import Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +50,29 @@ def constraints_of(parts: PackageParts) -> tuple[Constraint, ...]:
 
 def _interface(parts: PackageParts) -> Iterator[Constraint]:
     arguments = ", ".join(i.name for i in parts.inputs)
+    made = f"{', '.join(parts.updated)} updated in place" if parts.updated else "new tensors"
     yield Constraint(
-        "call", f"({arguments}) -> new tensors, on the current stream", True, "callers of the incumbent call it so"
+        "call", f"({arguments}) -> {made}, on the current stream", True, "callers of the incumbent call it so"
     )
     for case, program in parts.programs:
-        for tensor in (t for problem in program.problems for t in problem.outputs):
+        for tensor in results_of(program):
             kind = tensor.type
             value = f"{tensor.name}: {kind.dtype} {list(kind.static_shape)}, strides {list(kind.strides)}"
             yield Constraint(f"output format, case {case}", value, True, "what follows the incumbent reads it")
 
 
 def _meaning(parts: PackageParts) -> Iterator[Constraint]:
-    problem = parts.problem
-    epilogue = [str(s) for s in _after_the_product(problem)]
-    value = "; ".join(epilogue) or "none: the product itself is the output"
-    yield Constraint("epilogue", value, True, "the reference defines it")
-    sums = {str(s.dtype) for s in problem.body if isinstance(s, Contract | Reduce)}
-    limit = parts.spec.tolerance.rel_err
-    value = f"sums in {', '.join(sorted(sums))}; rel_err at most {limit:g} in float64"
+    for problem in parts.problems:
+        name, nothing = ("epilogue", "none: the product itself is the output")
+        ops = [str(s) for s in _after_the_product(problem)]
+        if not any(isinstance(s, Contract) for s in problem.body):
+            name, nothing = "computation", "none: elements are moved as they are"
+            ops = [str(s) for s in problem.body if isinstance(s, Map | Reduce | Scan)]
+        of = f" of {problem.name}" if len(parts.problems) > 1 else ""
+        yield Constraint(f"{name}{of}", "; ".join(ops) or nothing, True, "the reference defines it")
+    sums = {str(s.dtype) for p in parts.problems for s in p.body if isinstance(s, Contract | Reduce | Scan)}
+    in_words = f"sums in {', '.join(sorted(sums))}; " if sums else ""
+    value = f"{in_words}rel_err at most {worst_rel_err(parts):g} in float64"
     yield Constraint("precision", value, True, "the spec's tolerance and torch's accumulation")
 
 
@@ -87,11 +92,11 @@ def _fixed_axes(parts: PackageParts) -> Iterator[Constraint]:
 
 def _free_axes(parts: PackageParts) -> Iterator[Constraint]:
     """Yield the axes of each case's first variant that nothing fixes, with the choice that was made."""
-    for case, _ in parts.programs:
-        first: Variant = parts.variants_of(case)[0]
+    for case, program in parts.programs:
         decided = {f.axis for f in parts.spec.fixed_for(case)}
-        legal = first.candidates.legal_count
-        for axis, value in first.choice.candidate.choices:
-            if axis not in decided:
-                because = f"free; first of {legal} legal candidates by predicted time"
-                yield Constraint(f"{axis}, case {case}", str(value), False, because)
+        for first in parts.first_variants_of(case):
+            of = f"{first.kernel}, " if len(program.problems) > 1 else ""
+            because = f"free; first of {first.candidates.legal_count} legal candidates by predicted time"
+            for axis, value in first.choice.candidate.choices:
+                if axis not in decided:
+                    yield Constraint(f"{axis}, {of}case {case}", str(value), False, because)

@@ -4,14 +4,17 @@ from itertools import pairwise
 
 from kgen.ir.graph import InputKind
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Contract, Gather, Load, Map, Problem, Reduce, Scan, Store
+from kgen.ir.problem import Combine, Contract, Gather, Load, Map, Problem, Reduce, Scan, Store, TensorRole
 from kgen.ir.tensor import TensorType, row_major_strides
-from kgen.package.kernel_test import element_limit
-from kgen.package.parts import PackageParts
+from kgen.package.limits import element_factor, rel_errs
+from kgen.package.parts import PackageParts, results_of
 from kgen.package.plan_words import missing_facts, rejection_rows, source_rows, variant_rows
 from kgen.package.views import ExtractionView, TensorRow
 from kgen.planning.plan import Variant
+from kgen.planning.plan_gemm import GemmVariant
 from kgen.spec.model import Case, FixedAxis, InputSpec
+
+_SUMS = (Combine.SUM, Combine.PROD, Combine.M2)
 
 
 def extraction_view(parts: PackageParts) -> ExtractionView:
@@ -20,11 +23,12 @@ def extraction_view(parts: PackageParts) -> ExtractionView:
         title=parts.spec.name,
         spec=parts.source,
         pattern=_pattern(parts),
-        computation=str(parts.problem),
+        computation="\n".join(map(str, parts.problems)),
+        cut=parts.plan.cut or ("one kernel: nothing is written that only a later kernel reads",),
         tensors=tensor_rows(parts),
-        dependencies=_dependencies(parts.problem),
-        broadcasting=_broadcasting(parts.problem),
-        masks=_masks(parts.problem),
+        dependencies=tuple(line for p in parts.problems for line in _dependencies(p)),
+        broadcasting=_broadcasting(parts),
+        masks=_masks(parts),
         boundaries=_boundaries(parts),
         write_back=_write_back(parts),
         accuracy=_accuracy(parts),
@@ -46,8 +50,8 @@ def tensor_rows(parts: PackageParts) -> tuple[TensorRow, ...]:
         for argument in program.arguments:
             role = "input" if argument.kind is InputKind.USER else str(argument.kind)
             rows.append(_row(argument.name, role, case, argument.type))
-        for problem in program.problems:
-            rows += [_row(t.name, str(t.role), case, t.type) for t in problem.outputs]
+        rows += [_row(t.name, str(t.role), case, t.type) for t in results_of(program)]
+        rows += [_row(b.name, "buffer", case, b.type) for b in program.buffers]
     return tuple(rows)
 
 
@@ -77,8 +81,28 @@ def _fixed(axis: FixedAxis) -> str:
     return f"{axis.axis} = {axis.value}{only}, because {axis.because}"
 
 
-def _pattern(parts: PackageParts) -> str:
-    form = parts.plan.variants[0].form
+def _pattern(parts: PackageParts) -> tuple[str, ...]:
+    """Return a line per kernel of the first case."""
+    case, _ = parts.programs[0]
+    firsts = zip(parts.problems, parts.first_variants_of(case), strict=True)
+    lines = [_product(v) if isinstance(v, GemmVariant) else _loop(v, problem) for problem, v in firsts]
+    return (
+        tuple(f"- {p.name}: {line}" for p, line in zip(parts.problems, lines, strict=True)) if lines[1:] else (*lines,)
+    )
+
+
+def _loop(variant: Variant, problem: Problem) -> str:
+    counts = (
+        (sum(isinstance(s, Reduce) for s in problem.body), "reduction"),
+        (sum(isinstance(s, Scan) for s in problem.body), "scan"),
+        (sum(isinstance(s, Map) for s in problem.body), "pointwise op"),
+    )
+    parts = [f"{count} {words}{'s' if count != 1 else ''}" for count, words in counts if count]
+    return f"Family {variant.family}: {' and '.join(parts) or 'elements are moved as they are'}."
+
+
+def _product(variant: GemmVariant) -> str:
+    form = variant.form
     inside = [
         f"{len(ops)} {words} op{'s' if len(ops) != 1 else ''}"
         for ops, words in ((form.a_ops.ops, "A"), (form.b_ops.ops, "B"), (form.epilogue_ops, "epilogue"))
@@ -86,7 +110,7 @@ def _pattern(parts: PackageParts) -> str:
     ]
     batch = f"{len(form.batch)} batch mode{'s' if len(form.batch) != 1 else ''}" if form.batch else "no batch"
     fused = f", fused with {' and '.join(inside)}" if inside else ""
-    return f"Family {parts.plan.family}: one matrix product, {batch}{fused}."
+    return f"Family {variant.family}: one matrix product, {batch}{fused}."
 
 
 def _dependencies(problem: Problem) -> tuple[str, ...]:
@@ -94,8 +118,8 @@ def _dependencies(problem: Problem) -> tuple[str, ...]:
     for s in problem.body:
         match s:
             case Contract() | Reduce():
-                axes = ", ".join(s.axes)
-                lines.append(f"`{s.result}` needs every element along {axes}; the order of its sum is free")
+                order = "" if isinstance(s, Reduce) and s.combine not in _SUMS else "; the order of its sum is free"
+                lines.append(f"`{s.result}` needs every element along {', '.join(s.axes)}{order}")
             case Scan():
                 lines.append(f"`{s.result}` needs the element before it along {s.axis}")
             case Gather():
@@ -107,7 +131,12 @@ def _dependencies(problem: Problem) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _broadcasting(problem: Problem) -> tuple[str, ...]:
+def _broadcasting(parts: PackageParts) -> tuple[str, ...]:
+    lines = tuple(line for p in parts.problems for line in _broadcast(p))
+    return lines or ("none beyond what the product itself implies" if parts.has_product else "none",)
+
+
+def _broadcast(problem: Problem) -> tuple[str, ...]:
     stores = [s for s in problem.body if isinstance(s, Store)]
     axes = dict.fromkeys(axis for s in stores for axis in s.access.axes)
     operands = {o for s in problem.body if isinstance(s, Contract) for o in (s.lhs, s.rhs)}
@@ -115,12 +144,13 @@ def _broadcasting(problem: Problem) -> tuple[str, ...]:
     for s in problem.body:
         if isinstance(s, Load) and s.result not in operands and (over := [a for a in axes if a not in s.access.axes]):
             lines.append(f"`{s.access}` is the same along {', '.join(over)}")
-    return tuple(lines) or ("none beyond what the product itself implies",)
+    return tuple(lines)
 
 
-def _masks(problem: Problem) -> tuple[str, ...]:
-    lines = [f"`{s.access}`" for s in problem.body if isinstance(s, Load | Store | Gather) and s.access.valid]
-    lines += [f"`{s}`" for s in problem.body if isinstance(s, Map) and s.op is PointwiseOp.WHERE]
+def _masks(parts: PackageParts) -> tuple[str, ...]:
+    body = [s for problem in parts.problems for s in problem.body]
+    lines = [f"`{s.access}`" for s in body if isinstance(s, Load | Store | Gather) and s.access.valid]
+    lines += [f"`{s}`" for s in body if isinstance(s, Map) and s.op is PointwiseOp.WHERE]
     return tuple(lines) or ("none in the reference",)
 
 
@@ -129,9 +159,11 @@ def _boundaries(parts: PackageParts) -> tuple[str, ...]:
 
 
 def _boundary(variant: Variant) -> str:
-    form, size = variant.form, variant.choice.candidate.size
-    if form.is_empty:
+    if variant.form.is_empty:
         return "the output is empty, nothing is launched"
+    if not isinstance(variant, GemmVariant):
+        return "elements outside are neither read nor written"
+    form, size = variant.form, variant.choice.candidate.size
     pairs = (("m", form.m, size.m), ("n", form.n, size.n), ("k", form.k, size.k))
     ragged = [f"{axis} = {extent} leaves {extent % tile} of {tile}" for axis, extent, tile in pairs if extent % tile]
     if not ragged:
@@ -142,34 +174,36 @@ def _boundary(variant: Variant) -> str:
 
 
 def _write_back(parts: PackageParts) -> tuple[str, ...]:
+    made = "allocated by the host function, each element written once, by one CTA"
     lines = [
-        f"`{t.name}`: {t.type.dtype}, allocated by the host function, each element written once, by one CTA"
-        for t in parts.problem.outputs
+        f"`{t.name}`: {t.type.dtype}, {'updated in place' if t.role is TensorRole.UPDATED else made}"
+        for t in parts.results
     ]
-    lines.append("no input is written to")
+    lines += [
+        f"`{b.name}`: {b.type.dtype}, between kernels, allocated by the host function" for b in parts.program.buffers
+    ]
+    lines.append("no other input is written to" if parts.updated else "no input is written to")
     return tuple(lines)
 
 
 def _accuracy(parts: PackageParts) -> tuple[str, ...]:
     tolerance = parts.spec.tolerance
-    element, reason = element_limit(parts)
-    lines = [
-        f"limit on ||out - ref|| / ||ref|| in float64: {tolerance.rel_err:g}",
-        f"limit on |out - ref| / (|ref| + rms(ref)) of an element: {element.removeprefix('math.')} ({reason})",
-    ]
+    _, reason = element_factor(parts)
+    lines = [f"limit on ||out - ref|| / ||ref|| in float64, {d}: {limit:g}" for d, limit in rel_errs(parts).items()]
+    in_words = reason.replace("x REL_ERR", "times the limit on the whole")
+    lines.append(f"limit on |out - ref| / (|ref| + rms(ref)) of an element: {in_words}")
     if tolerance.atol is not None:
         lines.append(f"limit on |out - ref| of an element: {tolerance.atol:g}")
-    lines += [
-        f"`{s.result}` is accumulated in {s.dtype}" for s in parts.problem.body if isinstance(s, Contract | Reduce)
-    ]
-    casts = [s for s in parts.problem.body if isinstance(s, Map) and s.op is PointwiseOp.CAST]
+    body = [s for problem in parts.problems for s in problem.body]
+    lines += [f"`{s.result}` is accumulated in {s.dtype}" for s in body if isinstance(s, Contract | Reduce | Scan)]
+    casts = [s for s in body if isinstance(s, Map) and s.op is PointwiseOp.CAST]
     lines += [f"rounding as in the reference: `{s}`" for s in casts]
     return tuple(lines)
 
 
 def _special_values(parts: PackageParts) -> tuple[str, ...]:
     lines = ["NaN and infinities stand where they stand in the reference's output; the test plants both"]
-    if any(v.form.k == 0 for v in parts.plan.variants):
+    if any(isinstance(v, GemmVariant) and v.form.k == 0 for v in parts.plan.variants):
         lines.append("k = 0: the sum over nothing is 0, the epilogue still runs")
     return tuple(lines)
 

@@ -11,7 +11,7 @@ from kgen.package.constraints import port_view
 from kgen.package.extraction import extraction_view
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE
 from kgen.package.incumbent import incumbent_files
-from kgen.package.input_text import input_view
+from kgen.package.input_text import input_text
 from kgen.package.kernel_test import kernel_test_view
 from kgen.package.parts import PackageParts, expected_evidence
 from kgen.package.plan_json import TEST_TEMPLATE, plan_text, shapes_text
@@ -21,13 +21,13 @@ from kgen.spec.model import Spec
 
 
 def package_files(spec: Spec, made: Mapping[str, Any]) -> dict[str, str]:
-    """Return the package of a run: `made` holds what the stages `trace`, `lower`, `plan` and `view` made."""
+    """Return the package of a run: `made` holds what the stages `trace`, `partition`, `plan` and `view` made."""
     page: Page = made["view"]
     reference = reference_text(spec, next(iter(made["trace"].values())))
     return package_texts(
         PackageParts(
             spec=spec,
-            programs=tuple(made["lower"].items()),
+            programs=tuple(made["partition"].items()),
             plan=made["plan"],
             kernel=page.render(),
             kernel_template=page.template,
@@ -45,7 +45,7 @@ def package_texts(parts: PackageParts) -> dict[str, str]:
         KERNEL_FILE: parts.kernel,
         "reference.py": parts.reference,
         "test_kernel.py": render(TEST_TEMPLATE, kernel_test_view(parts)),
-        "input.py": render("package/input.py.j2", input_view(parts)),
+        "input.py": input_text(parts),
         "shapes.json": shapes_text(parts),
         "plans/v0_plan.md": render("package/v0_plan.md.j2", extraction_view(parts)),
         "README.md": render("package/README.md.j2", readme_view(parts)),

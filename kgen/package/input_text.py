@@ -3,11 +3,20 @@
 import keyword
 
 from kgen.errors.package import ExtentNameError
+from kgen.package.input_ranges import index_extents
 from kgen.package.parts import PackageParts
-from kgen.package.views import InputTensorView, InputView
+from kgen.package.views import InputRangeView, InputTensorView, InputView, RangedInputView
+from kgen.render import render
 from kgen.spec.model import Dimension, InputSpec, Spec
 
 _TAKEN = ("seed", "offset", "device", "torch")  # parameters of `_make_inputs`, and what its body names
+
+
+def input_text(parts: PackageParts) -> str:
+    """Return `input.py`."""
+    view = input_view(parts)
+    ranged = isinstance(view, RangedInputView)
+    return render("package/input_ranged.py.j2" if ranged else "package/input.py.j2", view)
 
 
 def input_view(parts: PackageParts) -> InputView:
@@ -16,13 +25,20 @@ def input_view(parts: PackageParts) -> InputView:
     for name, _ in spec.extents:
         if name in _TAKEN or keyword.iskeyword(name):
             raise ExtentNameError(name=name)
-    return InputView(
-        title=spec.name,
-        parameters=", ".join(name for name, _ in spec.extents),
-        tensors=tuple(
-            InputTensorView(i.name, i.dtype.torch_name, tuple_text(i.shape), stride_text(i, spec)) for i in parts.inputs
-        ),
+    tensors = tuple(
+        InputTensorView(i.name, i.dtype.torch_name, tuple_text(i.shape), stride_text(i, spec)) for i in parts.inputs
     )
+    parameters, ranges = ", ".join(name for name, _ in spec.extents), _ranges(parts)
+    if ranges:
+        return RangedInputView(spec.name, parameters, tensors, ranges)
+    return InputView(spec.name, parameters, tensors)
+
+
+def _ranges(parts: PackageParts) -> tuple[InputRangeView, ...]:
+    """Return the ranges that the spec states, and those of what indexes something."""
+    found = {name: ("0", extent) for name, extent in index_extents(parts).items()}
+    found |= {i.name: (repr(i.values[0]), repr(i.values[1])) for i in parts.inputs if i.values is not None}
+    return tuple(InputRangeView(i.name, *found[i.name]) for i in parts.inputs if i.name in found)
 
 
 def tuple_text(items: tuple[Dimension, ...]) -> str:

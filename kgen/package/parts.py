@@ -1,16 +1,19 @@
 """What a package is made from, and the small facts that several of its texts share."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 from pathlib import PurePath
 
+from kgen.families.strided.form import LoopForm
+from kgen.ir.dtype import DType
 from kgen.ir.graph import InputKind
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Problem, TensorRole
+from kgen.ir.problem import Map, Problem, ProblemTensor, TensorRole
 from kgen.ir.program import Program
-from kgen.ir.tensor import TensorType
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmVariant
 from kgen.spec.model import InputSpec, Spec
+from kgen.target import Arch
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Evidence:
     multicast: bool
     threads: int
     spills: int
+    access_bytes: int | None  # of the widest access to device memory, for kernels that only move memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,19 @@ class PackageParts:
         return self.programs[0][1]
 
     @property
-    def problem(self) -> Problem:
-        """The first problem of the first case."""
-        return self.program.problems[0]
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of the first case, in launch order."""
+        return self.program.problems
+
+    @property
+    def results(self) -> tuple[ProblemTensor, ...]:
+        """What the reference returns and then what else it updates, in the first case."""
+        return results_of(self.program)
+
+    @property
+    def updated(self) -> tuple[str, ...]:
+        """The inputs that the reference updates in place."""
+        return tuple(t.name for t in self.results if t.role is TensorRole.UPDATED)
 
     @property
     def source(self) -> str:
@@ -62,8 +76,13 @@ class PackageParts:
 
     @property
     def product_dtype(self) -> str:
-        """The element type that products are taken in."""
-        return str(self.plan.variants[0].form.mma_dtype)
+        """The element type that products are taken in; without a product, fp32, which all else computes in."""
+        return product_dtype(self.plan)
+
+    @property
+    def has_product(self) -> bool:
+        """Whether a kernel multiplies matrices: else all of them only move memory and compute on the way."""
+        return any(isinstance(v, GemmVariant) for v in self.plan.variants)
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
@@ -74,76 +93,68 @@ class PackageParts:
         made = [InputSpec(a.name, a.type.dtype, a.type.static_shape, strides=a.type.strides) for a in further]
         return (*self.spec.inputs, *made)
 
-    def variants_of(self, case: str) -> tuple[Variant, ...]:
-        """Return the variants of a case in the order the host tries them."""
-        return tuple(v for v in self.plan.variants if v.case == case)
+    def first_variants_of(self, case: str) -> tuple[Variant, ...]:
+        """Return the variant that the host tries first of each kernel of a case, in launch order."""
+        return tuple(self.plan.variants_of(case, kernel)[0] for kernel in self.plan.kernels_of(case))
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Least work of one case: operations, and bytes when every element is touched once."""
-
-    case: str
-    flops: int
-    bytes_read: int
-    bytes_written: int
-
-    @property
-    def bytes(self) -> int:
-        """All bytes."""
-        return self.bytes_read + self.bytes_written
+def results_of(program: Program) -> tuple[ProblemTensor, ...]:
+    """Return what a program returns, in the order of return, and then what else it updates."""
+    buffers = {buffer.name for buffer in program.buffers}
+    written = {t.name: t for p in program.problems for t in p.outputs if t.name not in buffers}
+    order = dict.fromkeys((*(name for name in program.results if name in written), *written))
+    return tuple(written[name] for name in order)
 
 
-def work_of(parts: PackageParts) -> tuple[Work, ...]:
-    """Return the least work of every case; buffers between kernels are not counted, for a better cut avoids them."""
-    found = []
-    for case, program in parts.programs:
-        form = parts.variants_of(case)[0].form
-        types = {t.name: t for problem in program.problems for t in problem.tensors}
-        for buffer in program.buffers:
-            types.pop(buffer.name, None)
-        written = sum(touched_bytes(t.type) for t in types.values() if t.role is not TensorRole.INPUT)
-        read = sum(touched_bytes(t.type) for t in types.values() if t.role is not TensorRole.OUTPUT)
-        # a tensor that is read in two places counts once, one that is read in part counts for that part
-        found.append(Work(case, form.flops, min(read, form.bytes - written), written))
-    return tuple(found)
-
-
-def touched_bytes(tensor: TensorType) -> int:
-    """Return the bytes of the distinct elements of a tensor; an axis of stride 0 repeats one."""
-    pairs = zip(tensor.static_shape, tensor.strides, strict=True)
-    return tensor.dtype.bytes * prod(extent if stride or not extent else 1 for extent, stride in pairs)
+def product_dtype(plan: Plan) -> str:
+    """Return the element type whose peak bounds the operations of a plan."""
+    return next((str(v.form.mma_dtype) for v in plan.variants if isinstance(v, GemmVariant)), str(DType.FP32))
 
 
 # Accesses to local memory of one sin, cos or tan on one element: the reduction of a large argument keeps a table there.
 _TRIGONOMETRIC_ACCESSES = 8
 
 
-def _local_accesses(variant: Variant) -> int:
-    """Return how many accesses to local memory the ops of a variant bring along; anything beyond is a spill."""
-    form = variant.form
-    ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
-    uses = sum(op.op in (PointwiseOp.SIN, PointwiseOp.COS, PointwiseOp.TAN) for op in ops)
-    return uses * _TRIGONOMETRIC_ACCESSES * variant.choice.candidate.number("acc_regs")
+def _local_accesses(ops: Iterable[object], elements: int) -> int:
+    """Return how many accesses to local memory ops on so many elements bring along; anything beyond is a spill."""
+    uses = sum(isinstance(op, Map) and op.op in (PointwiseOp.SIN, PointwiseOp.COS, PointwiseOp.TAN) for op in ops)
+    return uses * _TRIGONOMETRIC_ACCESSES * elements
 
 
 def expected_evidence(plan: Plan) -> tuple[Evidence, ...]:
     """Return what each variant's machine code must show, as far as its candidate decides it."""
-    found = []
-    for variant in plan.variants:
-        candidate = variant.choice.candidate
-        on_tensor_cores = variant.load_path != "simt"
-        mnemonic = plan.device.arch.machine_code.mma_of(str(variant.form.mma_dtype))
-        tma = variant.load_path == "tma"
-        found.append(
-            Evidence(
-                variant=variant.name,
-                mma=(mnemonic or "none") if on_tensor_cores else "none",
-                tma_loads=tma,
-                tma_stores=variant.store_path == "tma",
-                multicast=tma and candidate.number("cluster_m") * candidate.number("cluster_n") > 1,
-                threads=candidate.number("threads"),
-                spills=_local_accesses(variant),
-            )
-        )
-    return tuple(found)
+    arch = plan.device.arch
+    return tuple(_gemm_evidence(v, arch) if isinstance(v, GemmVariant) else _loop_evidence(v) for v in plan.variants)
+
+
+def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
+    candidate, form = variant.choice.candidate, variant.form
+    ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
+    on_tensor_cores = variant.load_path != "simt"
+    mnemonic = arch.machine_code.mma_of(str(variant.form.mma_dtype))
+    tma = variant.load_path == "tma"
+    return Evidence(
+        variant=variant.name,
+        mma=(mnemonic or "none") if on_tensor_cores else "none",
+        tma_loads=tma,
+        tma_stores=variant.store_path == "tma",
+        multicast=tma and candidate.number("cluster_m") * candidate.number("cluster_n") > 1,
+        threads=candidate.number("threads"),
+        spills=_local_accesses(ops, candidate.number("acc_regs")),
+        access_bytes=None,
+    )
+
+
+def _loop_evidence(variant: Variant) -> Evidence:
+    candidate, form = variant.choice.candidate, variant.form
+    assert isinstance(form, LoopForm)
+    return Evidence(
+        variant=variant.name,
+        mma="none",
+        tma_loads=False,
+        tma_stores=False,
+        multicast=False,
+        threads=candidate.number("threads"),
+        spills=_local_accesses(form.body, candidate.number("steps") * candidate.number("vec")),
+        access_bytes=None if variant.form.is_empty else candidate.number("access_bytes"),
+    )

@@ -6,10 +6,13 @@ from hashlib import sha256
 
 from kgen.errors.package import ShapesError
 from kgen.ir.problem import ProblemTensor
+from kgen.ir.program import Buffer
 from kgen.package.constraints import constraints_of
 from kgen.package.folder import GENERATOR, text_digest
 from kgen.package.incumbent import incumbent_json
-from kgen.package.parts import PackageParts, work_of
+from kgen.package.limits import worst_rel_err
+from kgen.package.parts import PackageParts
+from kgen.package.work import work_of
 from kgen.planning.plan import Variant
 from kgen.render.digest import template_digests
 from kgen.spec.model import FixedAxis
@@ -29,14 +32,16 @@ def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
             "name": spec.name,
             "family": parts.plan.family,
             "target": {"device": device.name, "arch": device.arch.isa},
-            "computation": str(parts.problem).splitlines(),
+            "computation": [line for problem in parts.problems for line in str(problem).splitlines()],
+            "cut": list(parts.plan.cut),
+            "buffers": [_buffer(b) for b in parts.program.buffers],
             "input_digest": input_digest(parts),
             "kernel_digest": text_digest(parts.kernel),
             "templates": dict(templates),
             "files": sorted(files),
-            "tolerance": {"rel_err": spec.tolerance.rel_err, "atol": spec.tolerance.atol},
+            "tolerance": {"rel_err": worst_rel_err(parts), "atol": spec.tolerance.atol},
             "product_dtype": parts.product_dtype,
-            "outputs": [_output(t) for t in parts.problem.outputs],
+            "outputs": [_output(t) for t in parts.results],
             "work": {w.case: {name: getattr(w, name) for name in WORK} for w in work_of(parts)},
             "incumbent": incumbent_json(spec.incumbent),
             "constraints": [asdict(c) for c in constraints_of(parts)],
@@ -54,6 +59,10 @@ def _fixed(axis: FixedAxis) -> dict[str, object]:
 
 def _output(tensor: ProblemTensor) -> dict[str, object]:
     return {"name": tensor.name, "dtype": str(tensor.type.dtype)}
+
+
+def _buffer(buffer: Buffer) -> dict[str, object]:
+    return {"name": buffer.name, "dtype": str(buffer.type.dtype), "shape": list(buffer.type.static_shape)}
 
 
 def shapes_text(parts: PackageParts) -> str:
@@ -83,6 +92,7 @@ def _variant(variant: Variant) -> dict[str, object]:
     return {
         "name": variant.name,
         "case": variant.case,
+        "kernel": variant.kernel,
         "guard": [{"tensor": tensor, "base_align_bytes": count} for tensor, count in variant.guard.base_align],
         "choice": variant.choice.to_json(),
         "runners_up": [r.to_json() for r in variant.runners_up],

@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator
 
+from kgen.families.gemm.cost import FITTED
+from kgen.package.parts import product_dtype
 from kgen.package.views import RejectionRow, SourceRow, VariantRow
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmVariant
 from kgen.target import Confidence, Device, Quantity, load_sources
+
+_FITTED_OF_BOTH = ("fitted.launch",)
 
 
 def variant_rows(plan: Plan) -> tuple[VariantRow, ...]:
@@ -36,17 +41,26 @@ def number_text(quantity: Quantity) -> str:
     return f"{quantity.value:g}{unit}"
 
 
-def quantities_used(device: Device, dtype: str) -> tuple[tuple[str, Quantity], ...]:
-    """Return the device's numbers that a plan for products of `dtype` rests on."""
-    peak = device.dense_peak(dtype)
-    return tuple((name, q) for name, q in device.quantities if not name.startswith("dense_peak.") or q is peak)
+def quantities_used(plan: Plan) -> tuple[tuple[str, Quantity], ...]:
+    """Return the device's numbers that a plan rests on: of the peaks one, of the fitted ones those of its families."""
+    peak = plan.device.dense_peak(product_dtype(plan))
+    kinds = {isinstance(v, GemmVariant) for v in plan.variants}
+    left_out = {name for name, _ in plan.device.quantities if name.startswith("dense_peak.")}
+    left_out |= {name for name, _ in plan.device.quantities if name.startswith("fitted.")}
+    left_out -= {name for is_product in kinds for name in _fitted(plan.device, is_product)}
+    return tuple((name, q) for name, q in plan.device.quantities if name not in left_out or q is peak)
+
+
+def _fitted(device: Device, is_product: bool) -> tuple[str, ...]:
+    """Return the fitted numbers that the cost model of products, or that of loops, reads."""
+    everything = (name for name, _ in device.quantities if name.startswith("fitted."))
+    return tuple(n for n in everything if n in _FITTED_OF_BOTH or (n in FITTED) is is_product)
 
 
 def source_rows(plan: Plan) -> tuple[SourceRow, ...]:
     """Return the register's entries that the plan's numbers cite, by id."""
     register = load_sources()
-    dtype = str(plan.variants[0].form.mma_dtype)
-    ids = {q.source for _, q in quantities_used(plan.device, dtype)}
+    ids = {q.source for _, q in quantities_used(plan)}
     ids |= {q.source for _, q in plan.device.arch.limits}
     rows = [register[name] for name in sorted(ids) if name in register]
     return tuple(SourceRow(s.id, s.document, s.revision, s.evidence) for s in rows)
@@ -54,14 +68,14 @@ def source_rows(plan: Plan) -> tuple[SourceRow, ...]:
 
 def missing_facts(plan: Plan) -> tuple[str, ...]:
     """Return what is not known, or not well enough to decide anything."""
-    device, dtype = plan.device, str(plan.variants[0].form.mma_dtype)
-    return tuple(_missing(device, dtype)) or ("none known",)
+    return tuple(_missing(plan)) or ("none known",)
 
 
-def _missing(device: Device, dtype: str) -> Iterator[str]:
+def _missing(plan: Plan) -> Iterator[str]:
+    device, dtype = plan.device, product_dtype(plan)
     if device.dense_peak(dtype) is None:
-        yield f"the dense peak of the {device.title} for {dtype} products"
-    for name, quantity in (*quantities_used(device, dtype), *device.arch.limits):
+        yield f"the dense peak of the {device.title} for {dtype}"
+    for name, quantity in (*quantities_used(plan), *device.arch.limits):
         if quantity.confidence is Confidence.LOW:
             note = f"; {quantity.note}" if quantity.note else ""
             yield f"{words(name)}: {number_text(quantity)} is of low confidence [{quantity.source}]{note}"
@@ -77,13 +91,15 @@ def words(name: str) -> str:
 
 def _variant_row(variant: Variant) -> VariantRow:
     choice, candidate = variant.choice, variant.choice.candidate
+    has_smem = "smem_bytes" in dict(candidate.derived)
+    smem = f", {candidate.number('smem_bytes')} bytes of smem" if has_smem else ""
     tiles = f"{choice.waves} grid wave{'s' if choice.waves != 1 else ''}, {choice.wave_efficiency:.0%} full"
     return VariantRow(
         name=variant.name,
         case=variant.case,
         guard=str(variant.guard),
         choice=str(candidate),
-        resources=f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem",
-        grid=f"{tiles}, tiles {choice.raster}",
+        resources=f"{candidate.number('threads')} threads{smem}",
+        grid=f"{tiles}, tiles {variant.choice.raster}" if isinstance(variant, GemmVariant) else tiles,
         predicted=f"{choice.time_us:.1f} us, bound by {choice.bound_by}",
     )

@@ -1,16 +1,17 @@
 """The view of `README.md`: the device with its sources, the roofline, when to stop, and what SASS must show."""
 
-from kgen.package.parts import Evidence, PackageParts, Work, work_of
+from kgen.package.parts import Evidence, PackageParts
 from kgen.package.plan_words import number_text, quantities_used, source_rows, words
 from kgen.package.views import FactRow, ReadmeView, RooflineRow, TargetRow
+from kgen.package.work import Work, work_of
 
 FILES = (
-    ("kernel.py", "the kernel: device code, launch, host function"),
+    ("kernel.py", "the kernels: device code, launch, host function"),
     ("reference.py", "what it computes, in PyTorch"),
     ("test_kernel.py", "correctness and speed, one process per case"),
     ("input.py", "the inputs of the test"),
     ("shapes.json", "the cases"),
-    ("plan.json", "the plan, and why no other tile"),
+    ("plan.json", "the plan, and why no other choice"),
     ("plans/v0_plan.md", "what was read out of the PyTorch text, and what was decided"),
 )
 PORT_FILES = (
@@ -30,10 +31,10 @@ STOP_CONDITIONS = (
 def readme_view(parts: PackageParts) -> ReadmeView:
     """Return the view of `README.md`."""
     device = parts.plan.device
-    used = (*quantities_used(device, parts.product_dtype), *device.arch.limits)
+    used = (*quantities_used(parts.plan), *device.arch.limits)
     return ReadmeView(
         title=parts.spec.name,
-        computation=str(parts.problem),
+        computation="\n".join(map(str, parts.problems)),
         device=device.title,
         arch=device.arch.isa,
         spec=parts.source,
@@ -66,21 +67,27 @@ def _peaks(parts: PackageParts) -> tuple[float, float] | None:
 def _ridge(parts: PackageParts) -> str:
     peaks = _peaks(parts)
     if peaks is None:
-        return f"No dense peak for {parts.product_dtype} products is known: there is no roofline."
+        return f"No dense peak for {_operations(parts)} is known: there is no roofline."
+    above = "the MMA" if parts.has_product else "arithmetic"
     return (
-        f"Of the whole problem, every element touched once. The ridge of {parts.product_dtype} products is at "
-        f"{peaks[0] / peaks[1]:.0f} operations per byte: below it device memory sets the least time, above it the MMA."
+        f"Of the whole problem, every element touched once. The ridge of {_operations(parts)} is at "
+        f"{peaks[0] / peaks[1]:.0f} operations per byte: below it device memory sets the least time, above it {above}."
     )
 
 
+def _operations(parts: PackageParts) -> str:
+    return f"{parts.product_dtype} {'products' if parts.has_product else 'arithmetic'}"
+
+
 def _roofline(parts: PackageParts, work: Work) -> RooflineRow:
-    predicted = parts.variants_of(work.case)[0].choice.time_us
+    predicted = sum(v.choice.time_us for v in parts.first_variants_of(work.case))
     peaks = _peaks(parts)
     intensity = f"{work.flops / work.bytes:.1f}" if work.bytes else "-"
     bound, least = "unknown", "-"
     if peaks is not None:
-        mma_us, memory_us = work.flops / peaks[0], work.bytes / peaks[1]
-        bound, least = ("MMA" if mma_us >= memory_us else "memory"), f"{max(mma_us, memory_us):.2f} us"
+        compute_us, memory_us = work.flops / peaks[0], work.bytes / peaks[1]
+        compute = "MMA" if parts.has_product else "arithmetic"
+        bound, least = (compute if compute_us >= memory_us else "memory"), f"{max(compute_us, memory_us):.2f} us"
     return RooflineRow(work.case, work.flops, work.bytes, intensity, bound, least, f"{predicted:.1f} us")
 
 
@@ -89,4 +96,5 @@ def _target(evidence: Evidence) -> str:
     loads = "bulk (TMA) loads" if evidence.tma_loads else "no bulk loads"
     stores = "bulk stores" if evidence.tma_stores else "no bulk stores"
     multicast = ", multicast" if evidence.multicast else ""
-    return f"{mma}; {loads}{multicast}; {stores}; {evidence.threads} threads; {evidence.spills} spills"
+    access = "" if evidence.access_bytes is None else f"; accesses of {evidence.access_bytes} bytes"
+    return f"{mma}; {loads}{multicast}; {stores}{access}; {evidence.threads} threads; {evidence.spills} spills"

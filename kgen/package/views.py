@@ -22,9 +22,9 @@ class KernelTestView:
 
     title: str
     is_module: bool
-    rel_err: str
-    element_err: str
-    element_err_reason: str
+    rel_errs: tuple[tuple[str, str], ...]  # (torch dtype of results, limit)
+    element_factor: str
+    element_reason: str
     atol: str
     offsets: str
     offsets_reason: str
@@ -36,6 +36,7 @@ class KernelTestView:
     peak_bytes: str
     peak_bytes_source: str
     work: tuple[WorkView, ...]
+    updated: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,28 @@ class InputTensorView:
 
 
 @dataclass(frozen=True, slots=True)
+class InputRangeView:
+    """How an input is drawn from a range: Python expressions of its least value and of the end of the range."""
+
+    name: str
+    lowest: str
+    beyond: str
+
+
+@dataclass(frozen=True, slots=True)
 class InputView:
     """`input.py`: the named extents as parameters, and the tensors drawn from them."""
 
     title: str
     parameters: str
     tensors: tuple[InputTensorView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RangedInputView(InputView):
+    """`input.py` where some inputs are drawn from a range of their own."""
+
+    ranges: tuple[InputRangeView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +176,9 @@ class ExtractionView:
 
     title: str
     spec: str
-    pattern: str
+    pattern: tuple[str, ...]
     computation: str
+    cut: tuple[str, ...]
     tensors: tuple[TensorRow, ...]
     dependencies: tuple[str, ...]
     broadcasting: tuple[str, ...]

@@ -1,13 +1,24 @@
-"""Plan: for each case of a spec, the guarded variants of its kernel, in the order the host tries them."""
+"""Plan: the guarded variants of every kernel in every case of a spec, in the order the host tries and launches them."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from kgen.families.gemm.form import GemmForm
-from kgen.families.gemm.rules_facts import GemmFacts
-from kgen.planning.candidates import Candidates, RankedCandidate
+from kgen.families.strided.form import LoopForm
+from kgen.planning.choice import Candidates, RankedCandidate
+from kgen.rules.model import Value
 from kgen.target import Device
 
 RUNNERS_UP = 3  # candidates a later measurement may try; the baseline itself takes none of them
+
+Form = GemmForm | LoopForm
+
+
+class Facts(Protocol):
+    """What the rules of a family read of a problem."""
+
+    def as_mapping(self) -> dict[str, Value | float]:
+        """Return the facts by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,39 +35,52 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One kernel of the plan: what it serves, the choice made for it, and the choices that came next."""
+    """One kernel function of the plan: what it serves, the choice made for it, and the choices that came next."""
 
     name: str
     case: str
+    kernel: str  # name of its Problem
     guard: Guard
-    form: GemmForm
-    facts: GemmFacts
+    form: Form
+    facts: Facts
     choice: RankedCandidate
     runners_up: tuple[RankedCandidate, ...]
     candidates: Candidates
 
     @property
-    def load_path(self) -> str:
-        """How operands reach shared memory: `tma`, `staged` or `simt`."""
-        return str(self.choice.candidate.value("load_path"))
-
-    @property
-    def store_path(self) -> str:
-        """How D is written: `tma` or `direct`."""
-        return str(self.choice.candidate.value("store_path"))
+    def family(self) -> str:
+        """The family of its kernel."""
+        return self.form.family
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All variants of one package on one device."""
+    """All variants of one package on one device.
+
+    They stand by case, in a case by kernel in launch order, of a kernel in the order the host tries them. `cut` says
+    why the program has the kernels that it has, a reason a line; nothing where it has one.
+    """
 
     name: str
-    family: str
     device: Device
     variants: tuple[Variant, ...]
+    cut: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The families of the kernels in launch order, each once, joined by "+"."""
+        return "+".join(dict.fromkeys(v.family for v in self.variants))
+
+    def kernels_of(self, case: str) -> tuple[str, ...]:
+        """Return the names of a case's kernels in launch order."""
+        return tuple(dict.fromkeys(v.kernel for v in self.variants if v.case == case))
+
+    def variants_of(self, case: str, kernel: str) -> tuple[Variant, ...]:
+        """Return the variants of one kernel in one case, in the order the host tries them."""
+        return tuple(v for v in self.variants if (v.case, v.kernel) == (case, kernel))
 
     def __str__(self) -> str:
-        lines = [f"plan {self.name} on {self.device.name} ({self.family})"]
+        lines = [f"plan {self.name} on {self.device.name} ({self.family})", *(f"  {reason}" for reason in self.cut)]
         for v in self.variants:
             lines.append(f"  {v.name}: case {v.case}, {v.guard}")
             lines.append(f"    {v.choice.candidate}  predicted {v.choice.time_us:.1f} us")

@@ -1,7 +1,7 @@
-"""GemmForms -> Plan: solve once per case and alignment class, so that each has its own legal and ranked choice.
+"""GemmForms -> variants: solve once per case and alignment class, so that each has its own legal and ranked choice.
 
 The host tries the variants of a case in order; the last one takes any base address that the spec accepts. All variants
-of a package write D in one way, since they share the text of the epilogue.
+of a kernel write D in one way, since they share the text of the epilogue.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,69 @@ from dataclasses import dataclass, replace
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.gemm.form import GemmForm
-from kgen.planning.candidates import solve_gemm
+from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.planning.candidates import GemmCandidates, RankedGemm, solve_gemm
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
 from kgen.target import Device
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """What the solves of one case have in common; `base_align` is what the spec promises for every tensor, in bytes."""
+class GemmVariant(Variant):
+    """A variant of a GEMM kernel."""
 
+    form: GemmForm
+    facts: GemmFacts
+    choice: RankedGemm
+    runners_up: tuple[RankedGemm, ...]
+    candidates: GemmCandidates
+
+    @property
+    def load_path(self) -> str:
+        """How operands reach shared memory: `tma`, `staged` or `simt`."""
+        return str(self.choice.candidate.value("load_path"))
+
+    @property
+    def store_path(self) -> str:
+        """How D is written: `tma` or `direct`."""
+        return str(self.choice.candidate.value("store_path"))
+
+
+@dataclass(frozen=True, slots=True)
+class GemmPlan(Plan):
+    """The GEMM variants of a plan."""
+
+    variants: tuple[GemmVariant, ...]
+
+
+def gemm_plan(plan: Plan) -> GemmPlan:
+    """Return a plan with its GEMM variants alone."""
+    return GemmPlan(plan.name, plan.device, tuple(v for v in plan.variants if isinstance(v, GemmVariant)), plan.cut)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the solves of one case have in common.
+
+    `base_align` is what the spec promises for every tensor, in bytes; those that the host function makes (`made`) are
+    as well aligned as anything asks for.
+    """
+
+    kernel: str
     device: Device
     base_align: int
     fixed: Mapping[str, Value]
+    made: frozenset[str]
+
+    def facts(self, form: GemmForm, base_align: int) -> GemmFacts:
+        """Return the facts where operands of the caller's are aligned to `base_align` bytes."""
+        inputs = MAX_ALIGN_BYTES if self.made.issuperset((form.a.tensor, form.b.tensor)) else base_align
+        return facts_of(form, inputs, MAX_ALIGN_BYTES if form.d.tensor in self.made else self.base_align)
+
+    def guard(self, form: GemmForm) -> Guard:
+        """Return the base alignments that wide loads need beyond what an element's type gives."""
+        given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor)) if t not in self.made)
+        return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
     def with_store(self, path: Value) -> "_Request":
         return replace(self, fixed={**self.fixed, "store_path": path})
@@ -34,29 +84,31 @@ class _Request:
 
 
 def plan_gemm(
-    name: str,
+    kernel: str,
     forms: Mapping[str, GemmForm],
     device: Device,
     fixed: Mapping[str, Mapping[str, Value]],
     base_align: int,
-) -> Plan:
-    """Return the plan of all cases on one device; `fixed` holds the axes that the spec decides, by case.
+    made: frozenset[str],
+) -> tuple[GemmVariant, ...]:
+    """Return the variants of one kernel in all its cases; `fixed` holds the axes that the spec decides, by case.
 
-    Raises `UnsupportedError` when no candidate is legal, with the rules that reject them.
+    `made` names the tensors that the host function allocates. Raises `UnsupportedError` when no candidate is legal,
+    with the rules that reject them.
     """
-    requests = {case: _Request(device, base_align, fixed.get(case, {})) for case in forms}
+    requests = {case: _Request(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
     if len({v.store_path for v in variants}) > 1:
         variants = _variants(forms, {case: request.with_store("direct") for case, request in requests.items()})
-    return Plan(name, "gemm", device, variants)
+    return variants
 
 
-def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[Variant, ...]:
+def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[GemmVariant, ...]:
     return tuple(v for case, form in forms.items() for v in _case(case, form, requests[case]))
 
 
-def _case(case: str, form: GemmForm, request: _Request) -> tuple[Variant, ...]:
-    if facts_of(form, request.base_align) == facts_of(form, MAX_ALIGN_BYTES):
+def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ...]:
+    if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
     if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
@@ -64,7 +116,7 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[Variant, ...]:
     return (aligned, _fallback(case, form, request.with_store(aligned.store_path)))
 
 
-def _fallback(case: str, form: GemmForm, request: _Request) -> Variant:
+def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
     """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
     try:
         return _variant(case, form, request.base_align, request.without_cluster())
@@ -73,23 +125,19 @@ def _fallback(case: str, form: GemmForm, request: _Request) -> Variant:
         return _variant(case, form, request.base_align, store_only)
 
 
-def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> Variant:
-    facts = facts_of(form, base_align)
+def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> GemmVariant:
+    facts = request.facts(form, base_align)
     candidates = solve_gemm(facts, request.device, fixed=request.fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked
     aligned = base_align >= MAX_ALIGN_BYTES and choice.candidate.value("load_path") != "simt"
-    return Variant(
+    return GemmVariant(
         name=f"{case}_{choice.candidate.value('load_path')}{'' if aligned else '_any'}",
         case=case,
-        guard=_guard(form) if aligned else Guard(()),
+        kernel=request.kernel,
+        guard=request.guard(form) if aligned else Guard(()),
         form=form,
         facts=facts,
         choice=choice,
         runners_up=tuple(others),
         candidates=candidates,
     )
-
-
-def _guard(form: GemmForm) -> Guard:
-    """Return the base alignments that wide loads need beyond what an element's type gives."""
-    return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in dict.fromkeys((form.a.tensor, form.b.tensor))))

@@ -1,80 +1,56 @@
-"""`kgen solve` for a terminal: the ranked candidates, what the rules removed, and one tile explained."""
+"""`kgen solve` for a terminal: the ranked candidates, what the rules removed, and one choice explained."""
+
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kgen.planning.candidates import RESOURCES, Candidates, RankedCandidate
+from kgen.planning.candidates import RankedGemm
+from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.rules.explain import RuleCheck, Verdict
 from kgen.rules.solve import Point, RuleRejection
-from kgen.solution import Solution, Why, behind, shares
-
-_FROM_STAGES = ("stages", "cluster", "warp groups", "loads", "stores")
-_OF_TIME = ("us", "TFLOP/s", "bound by", "waves", "full", "inside D")
-_OF_CTA = ("smem bytes", "acc regs", "behind the first by")
+from kgen.show.rankings import ranking
+from kgen.solution import Solution, Why, resources_of, shares
 
 
 def solution_view(solution: Solution) -> RenderableType:
-    """Return everything that `kgen solve` found for one product and device."""
-    found, facts = solution.candidates, solution.facts
+    """Return everything that `kgen solve` found for one kernel and device."""
+    found, asked = solution.candidates, solution.question
     head = (
-        f"{solution.title} on {solution.device.title} ({solution.device.compute_units} units): "
+        f"{asked.title} on {asked.device.title} ({asked.device.compute_units} units): "
         f"{found.legal_count:,} of {found.total_points:,} points are legal"
     )
-    flops = 2 * facts.m * facts.n * facts.k * facts.batch
-    parts = [Text(head, "bold"), _ranking(found, flops), _first(found), _rejections(found)]
+    parts = [Text(head, "bold"), ranking(solution), _first(found), _rejections(found)]
     if solution.why is not None:
         parts.append(_why(solution.why, found.ranked[0]))
     return Group(*parts)
 
 
-def _ranking(found: Candidates, flops: int) -> Table:
-    table = Table("", "tile", *_FROM_STAGES, *_OF_TIME, *_OF_CTA, title="ranked", title_justify="left")
-    for rank, ranked in enumerate(found.ranked, 1):
-        table.add_row(str(rank), *_row(ranked, flops), _losses(ranked, found.ranked[0]) if rank > 1 else "")
-    return table
-
-
-def _row(ranked: RankedCandidate, flops: int) -> tuple[str, ...]:
-    c = ranked.candidate
-    return (
-        str(c.size),
-        str(c.value("stages")),
-        f"{c.value('cluster_m')}x{c.value('cluster_n')}",
-        f"{c.value('wg_m')}x{c.value('wg_n')}",
-        str(c.value("load_path")),
-        str(c.value("store_path")),
-        f"{ranked.time_us:.1f}",
-        f"{flops / ranked.time_us / 1e6:.0f}" if ranked.time_us else "",
-        ranked.bound_by,
-        str(ranked.waves),
-        f"{ranked.wave_efficiency:.0%}",
-        f"{ranked.padding_efficiency:.0%}",
-        f"{c.number('smem_bytes'):,}",
-        f"{c.number('acc_regs')}",
-    )
-
-
-def _losses(ranked: RankedCandidate, first: RankedCandidate) -> str:
-    """Return the largest differences in time from the first."""
-    differences = behind(ranked, first)
-    if not differences:
-        return "equal time; ties go to more threads and stages"
-    shown = sorted(differences, key=lambda item: -abs(item[1]))[:2]
-    return ", ".join(f"{time:+.1f} {name}" for name, time in shown)
+def solutions_view(solutions: Sequence[Solution]) -> RenderableType:
+    """Return the answers in order; before the kernels of a program, the reasons why they are these."""
+    parts: list[RenderableType] = []
+    for solution, last in zip(solutions, (None, *solutions), strict=False):
+        asked = solution.question
+        if last is None or (asked.cut, asked.device) != (last.question.cut, last.question.device):
+            parts += [Text(reason) for reason in asked.cut]
+        parts.append(solution_view(solution))
+    return Group(*parts)
 
 
 def _first(found: Candidates) -> RenderableType:
-    """Return why the first is first: where its time goes, and what bounds a tile's mainloop."""
+    """Return why the first is first: where its time goes, and what bounds it."""
     first = found.ranked[0]
     times = ", ".join(f"{name} {time:.1f}" for name, time in shares(first).items() if time >= 0.05)
-    resources = sorted(((first.term(r), r) for r in RESOURCES if first.term(r)), reverse=True)
-    tile = ", ".join(f"{name} {time:.2f}" for time, name in resources)
-    return Text(
-        f"the first: predicted {first.time_us:.1f} us = {times}\n"
-        f"  one tile's mainloop {first.term('mainloop'):.2f} us, bound by {first.bound_by}: {tile}\n"
-        f"  {first.waves} grid waves {first.wave_efficiency:.0%} full, tiles {first.raster}"
-    )
+    resources = sorted(((first.term(r), r) for r in resources_of(first) if first.term(r)), reverse=True)
+    each = ", ".join(f"{name} {time:.2f}" for time, name in resources)
+    waves = f"{first.waves} grid waves {first.wave_efficiency:.0%} full"
+    if isinstance(first, RankedGemm):
+        bound = f"one tile's mainloop {first.term('mainloop'):.2f} us, bound by {first.bound_by}: {each}"
+        waves = f"{waves}, tiles {first.raster}"
+    else:
+        bound = f"bound by {first.bound_by}, each alone: {each}"
+    return Text(f"the first: predicted {first.time_us:.1f} us = {times}\n  {bound}\n  {waves}")
 
 
 def _rejections(found: Candidates) -> Table:
@@ -115,12 +91,14 @@ def _why(why: Why, first: RankedCandidate) -> RenderableType:
 
 
 def _side_by_side(ranked: RankedCandidate, first: RankedCandidate) -> Table:
-    table = Table("us", "this tile", "the first", title="where the time goes", title_justify="left")
+    table = Table("us", "this choice", "the first", title="where the time goes", title_justify="left")
     for (name, mine), (_, other) in zip(shares(ranked).items(), shares(first).items(), strict=True):
         table.add_row(name, f"{mine:.2f}", f"{other:.2f}")
     table.add_row("predicted", f"{ranked.time_us:.2f}", f"{first.time_us:.2f}", style="bold")
-    for name in (*RESOURCES, "mainloop", "epilogue"):
-        table.add_row(f"one tile: {name}", f"{ranked.term(name):.3f}", f"{first.term(name):.3f}")
+    is_product = isinstance(ranked, RankedGemm)
+    for name in (*resources_of(ranked), *(("mainloop", "epilogue") if is_product else ())):
+        of = "one tile" if is_product else "alone"
+        table.add_row(f"{of}: {name}", f"{ranked.term(name):.3f}", f"{first.term(name):.3f}")
     table.add_row("bound by", ranked.bound_by, first.bound_by)
     table.add_row("grid waves", _waves(ranked), _waves(first))
     return table

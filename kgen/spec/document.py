@@ -100,6 +100,9 @@ class InputBlock(_Block):
     strides: list[_Dimension] | None = Field(
         default=None, description="strides in elements, in place of the three others"
     )
+    values: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, description="[lowest, end] of what the tests draw, the end excluded; default: any sign, around 0"
+    )
 
 
 class RangeBlock(_Block):

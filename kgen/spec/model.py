@@ -56,7 +56,8 @@ class InputSpec:
     """One input: its shape in named extents or numbers, and how it lies in memory.
 
     `order` lists the axes from the slowest to the fastest varying one (default: row-major). `leading` pads the stride
-    of the second-fastest axis. `strides` (in elements) overrides both.
+    of the second-fastest axis. `strides` (in elements) overrides both. `values` are the least one that tests draw and
+    the end of their range; by default they draw floats from a normal distribution, and integers by their use.
     """
 
     name: str
@@ -65,6 +66,7 @@ class InputSpec:
     order: tuple[int, ...] | None = None
     leading: Dimension | None = None
     strides: tuple[Dimension, ...] | None = None
+    values: tuple[int | float, int | float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

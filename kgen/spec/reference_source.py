@@ -1,7 +1,9 @@
 """The reference of a spec: its text, its entry and its argument names, read with `ast` and never executed here."""
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from kgen.errors.base import Where
@@ -138,18 +140,42 @@ class Signature:
 
 def signature_of(reference: Reference) -> Signature | None:
     """Return the arguments of a reference whose text is known (of `forward` for a class), else None."""
-    if not reference.source:
+    args = _arguments(reference)
+    if args is None:
         return None
-    body = ast.parse(reference.source).body
+    names = [a.arg for a in (*args.posonlyargs, *args.args)]
+    skipped = 1 if reference.is_module else 0
+    required = max(len(names) - len(args.defaults) - skipped, 0)
+    return Signature(tuple(names[skipped:]), required, args.vararg is not None)
+
+
+def with_defaults(reference: Reference, values: Mapping[str, bool | int | float]) -> str:
+    """Return the text of a reference in which some arguments have these defaults; else it stays as it is."""
+    args = _arguments(reference)
+    assert args is not None
+    text = reference.source.encode("utf-8")
+    starts = (0, *accumulate(len(line) for line in text.splitlines(keepends=True)))  # columns of `ast` are bytes
+    positional = [*args.posonlyargs, *args.args]
+    known = [*([None] * (len(positional) - len(args.defaults))), *args.defaults]
+    for argument, default in reversed(list(zip(positional, known, strict=True))):
+        if argument.arg in values:
+            assert argument.end_lineno is not None and argument.end_col_offset is not None
+            begin = end = starts[argument.end_lineno - 1] + argument.end_col_offset
+            sign = " = " if argument.annotation else "="
+            if default is not None:
+                assert default.end_lineno is not None and default.end_col_offset is not None
+                begin, sign = starts[default.lineno - 1] + default.col_offset, ""
+                end = starts[default.end_lineno - 1] + default.end_col_offset
+            text = text[:begin] + f"{sign}{values[argument.arg]!r}".encode() + text[end:]
+    return text.decode("utf-8")
+
+
+def _arguments(reference: Reference) -> ast.arguments | None:
+    """Return the arguments of a reference's function, of `forward` for a class, where its text has one."""
+    body = ast.parse(reference.source).body if reference.source else []
     named = (d for d in body if isinstance(d, ast.FunctionDef | ast.ClassDef) and d.name == reference.entry)
     definition: ast.FunctionDef | ast.ClassDef | None = next(named, None)
     if isinstance(definition, ast.ClassDef):
         methods = (d for d in definition.body if isinstance(d, ast.FunctionDef) and d.name == "forward")
         definition = next(methods, None)
-    if not isinstance(definition, ast.FunctionDef):
-        return None
-    args = definition.args
-    names = [a.arg for a in (*args.posonlyargs, *args.args)]
-    skipped = 1 if reference.is_module else 0
-    required = max(len(names) - len(args.defaults) - skipped, 0)
-    return Signature(tuple(names[skipped:]), required, args.vararg is not None)
+    return definition.args if isinstance(definition, ast.FunctionDef) else None

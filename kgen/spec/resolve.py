@@ -9,6 +9,7 @@ from kgen.errors.spec import (
     StrideError,
     UnboundExtentError,
     UnknownNameError,
+    ValuesError,
 )
 from kgen.ir.dtype import DType
 from kgen.ir.tensor import ExtentRange
@@ -122,7 +123,18 @@ def _input(document: Document, name: str, block: InputBlock, extents: dict[str, 
         _order(document, path, name, block),
         block.leading,
         tuple(block.strides) if block.strides is not None else None,
+        _values(document, path, name, block),
     )
+
+
+def _values(document: Document, path: KeyPath, name: str, block: InputBlock) -> tuple[int | float, int | float] | None:
+    if block.values is None:
+        return None
+    lowest, end = block.values
+    dtype = DType(block.dtype)
+    if lowest < end and (dtype.is_float or (isinstance(lowest, int) and isinstance(end, int) and dtype != DType.BOOL)):
+        return lowest, end
+    raise ValuesError(where=document.where((*path, "values")), name=name, values=block.values, dtype=dtype)
 
 
 def _check_dimension(

@@ -1,13 +1,13 @@
-"""Every printed op compiles for sm_90a: one kernel applies them all, each result is stored."""
+"""Every printed op compiles for sm_90a in every type: one kernel per type applies them all, each result is stored."""
 
 import json
 import os
 from pathlib import Path
 
 import pytest
-from test_expressions import ONE_VALUE, PREDICATES, TWO_VALUES, operands_of
+from test_expressions import CARRIED, CONSTANTS, forms, operands_of
 
-from kgen.backends.cutedsl.expressions import library_source, print_ops
+from kgen.backends.cutedsl.expressions import library_source, loaded, memory, print_ops, stored
 from kgen.check import check_packages
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -22,8 +22,6 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.runtime import make_fake_compact_tensor, make_fake_stream
 
-COUNT = {count}
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -37,62 +35,104 @@ VARIANTS = (Variant("all"),)
 
 
 @cute.kernel
-def apply(x: cute.Tensor, out: cute.Tensor):
+def apply(x: cute.Tensor, outs):
     i = cute.arch.thread_idx()[0]
-    x0, x1, x2 = x[i], x[i + 128], x[i + 256]
-    p0, p1 = x0 > 0.5, x1 > 0.5
 {body}
 
 
 @cute.jit
-def launch(x: cute.Tensor, out: cute.Tensor, stream):
-    apply(x, out).launch(grid=(1, 1, 1), block=(128, 1, 1), stream=stream)
+def launch(x: cute.Tensor, outs, stream):
+    apply(x, outs).launch(grid=(1, 1, 1), block=(128, 1, 1), stream=stream)
+
+
+def vector(dtype):
+    return make_fake_compact_tensor(dtype, (4096 * 128,), stride_order=(0,), assumed_align=16)
 
 
 def compile_variant(name):
-    x = make_fake_compact_tensor(cutlass.Float32, (384,), stride_order=(0,), assumed_align=16)
-    out = make_fake_compact_tensor(cutlass.Float32, (128 * COUNT,), stride_order=(0,), assumed_align=16)
-    return cute.compile(launch, x, out, make_fake_stream(use_tvm_ffi_env_stream=True), options="--enable-tvm-ffi")
+    outs = ({outs},)
+    stream = make_fake_stream(use_tvm_ffi_env_stream=True)
+    return cute.compile(launch, vector({kind}), outs, stream, options="--enable-tvm-ffi")
 """
 
 
-def maps() -> list[Map]:
-    """Return every op on values, and on constants where a printed number may stand."""
-    found = [Map("out", op, operands, DType.FP32) for op in ONE_VALUE for operands in operands_of(op)]
-    for op in TWO_VALUES:
-        dtype = DType.BOOL if op.is_predicate else DType.FP32
-        for operands in (("x0", "x1"), ("x0", Const(0.3)), (Const(-2.0), "x1")):
-            found.append(Map("out", op, operands, dtype))
-    for op in PREDICATES:
-        found.append(Map("out", op, ("p0", "p1")[: op.arity], DType.BOOL))
-    for values in (("x0", "x1"), ("x0", Const(float("-inf"))), (Const(0), "x1")):
-        found.append(Map("out", Op.WHERE, ("p0", *values), DType.FP32))
-    found.append(Map("out", Op.MUL, ("x0", "p1"), DType.FP32))
-    return found + [Map("out", Op.CAST, ("x0",), dtype) for dtype in (DType.BF16, DType.FP16, DType.FP32)]
+def maps(dtype: DType, *, approximate: bool) -> list[Map]:
+    """Return every op on values, and on constants where a printed number may stand; and casts to every type."""
+    found = []
+    number = Const(True) if dtype is DType.BOOL else Const(3)
+    for _, op in forms(dtype, approximate=approximate):
+        operands = operands_of(op)
+        if op is Op.WHERE:
+            operands = [("p0", "x0", "x1"), ("p0", "x0", number), ("p0", number, "x1")]
+        elif op.arity == 2 and op not in CONSTANTS:
+            operands = [("x0", "x1"), ("x0", number), (number, "x1")]
+        result = DType.BOOL if op.is_predicate else dtype
+        found += [Map(f"r{len(found) + k}", op, o, result) for k, o in enumerate(operands)]
+    return found + [Map(f"cast_{target}", Op.CAST, ("x0",), target) for target in DType]
 
 
-def lines_of(index: int, op: Map) -> list[str]:
-    names = {name: name for name in ("x0", "x1", "x2", "p0", "p1")}
-    printed = print_ops((op,), names)
-    value = names["out"]
-    stored = f"select({value}, 1.0, 0.0)" if op.dtype is DType.BOOL else value
-    return [f"# {op}", *printed, f"out[i + {128 * index}] = {stored}"]
+def statements(dtype: DType, ops: list[Map], *, approximate: bool) -> tuple[list[str], list[str]]:
+    """Return the body of the kernel, and the types of its results."""
+    lines = [f"x{k} = {loaded(f'x[i + {128 * k}]', dtype)}" for k in range(2)]
+    lines.append("p0 = x[i + 256].to(cutlass.Float32) > 0.5" if dtype.is_float else "p0 = x[i + 256] != 0")
+    names = {name: name for name in ("x0", "x1", "p0")}
+    types = {"x0": dtype, "x1": dtype, "p0": DType.BOOL}
+    outs: list[DType] = []
+    for op in ops:
+        lines += [f"# {op}", *print_ops((op,), names, types, approximate=approximate)]
+        outs += [] if op.dtype in outs else [op.dtype]
+        at = f"outs[{outs.index(op.dtype)}][i + {128 * len(lines)}]"
+        lines.append(f"{at} = {stored(names[op.result], op.dtype, op.dtype)}")
+    return lines, [f"vector({memory(out)})" for out in outs]
 
 
-def test_every_op_compiles(tmp_path: Path) -> None:
-    lines = [line for index, op in enumerate(maps()) for line in lines_of(index, op)]
-    library = library_source(line for line in lines if not line.startswith("#"))
+def compiled(dtype: DType, ops: list[Map], folder: Path, *, approximate: bool = False) -> str:
+    """Return the SASS of the kernel that applies the ops."""
+    lines, outs = statements(dtype, ops, approximate=approximate)
+    library = "\n\n\n".join(library_source(line for line in lines if not line.startswith("#")))
     body = "\n".join(f"    {line}" for line in lines)
-    folder = tmp_path / "pointwise"
+    text = KERNEL.format(kind=memory(dtype), outs=", ".join(outs), library=library, body=body)
     folder.mkdir()
-    text = KERNEL.format(count=len(maps()), library="\n\n\n".join(library), body=body)
     (folder / "kernel.py").write_text(text, encoding="utf-8")
-    evidence = [{"variant": "all", "mma": "none", "threads": 128, "spills": 0}]
-    plan = {"name": "pointwise", "target": {"device": "h200", "arch": "sm_90a"}, "evidence": evidence}
+    # the reduction of large angles in fp64 keeps digits of pi in local memory
+    spills = 8 if dtype is DType.FP64 else 0
+    evidence = [{"variant": "all", "mma": "none", "threads": 128, "spills": spills}]
+    plan = {"name": folder.name, "target": {"device": "h200", "arch": "sm_90a"}, "evidence": evidence}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (result,) = check_packages([folder], jobs=1)
     assert result.ok, os.linesep.join(map(str, result.findings))
-    sass = result.variants[0].sass
-    # max, min and what is made of them keep a NaN: the plain forms of these instructions drop it
-    assert "FMNMX.NAN" in sass
-    assert not [line for line in sass.splitlines() if "FMNMX " in line]
+    return result.variants[0].sass
+
+
+def drops_nan(sass: str) -> list[str]:
+    """Return the plain forms of max and min, which drop a NaN; libdevice's atan2 has them of magnitudes."""
+    return [line for line in sass.splitlines() if "FMNMX " in line and "|" not in line]
+
+
+@pytest.mark.parametrize("dtype", CARRIED)
+def test_every_op_compiles(dtype: DType, tmp_path: Path) -> None:
+    ops = maps(dtype, approximate=False)
+    sass = compiled(dtype, ops, tmp_path / "pointwise")
+    if dtype is DType.FP32:
+        assert "FMNMX.NAN" in sass
+        assert not drops_nan(sass)
+
+
+def test_every_approximation_compiles(tmp_path: Path) -> None:
+    sass = compiled(DType.FP32, maps(DType.FP32, approximate=True), tmp_path / "pointwise", approximate=True)
+    assert not drops_nan(sass)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP16, DType.FP8_E4M3, DType.FP8_E5M2])
+def test_narrow_elements_compile(dtype: DType, tmp_path: Path) -> None:
+    casts = [op for op in maps(DType.FP32, approximate=False) if op.op is Op.CAST]
+    compiled(dtype, casts, tmp_path / "pointwise")
+
+
+def test_approximations_call_no_subroutine(tmp_path: Path) -> None:
+    """A division by IEEE's rules is a subroutine; per element that is more than a memory-bound kernel can hide."""
+    ops = (Op.EXP, Op.SIGMOID, Op.SILU, Op.GELU_ERF, Op.GELU_TANH, Op.MISH, Op.SOFTPLUS, Op.DIV, Op.SQRT, Op.RECIPROCAL)
+    wanted = [op for op in maps(DType.FP32, approximate=True) if op.op in ops]
+    sass = compiled(DType.FP32, wanted, tmp_path / "pointwise", approximate=True)
+    assert "CALL" not in sass
+    assert len([line for line in sass.splitlines() if " /*" in line]) < 60 * len(wanted)

@@ -51,5 +51,5 @@ def test_h20_is_planned_for_its_own_ridge_point() -> None:
         return {name: [v["choice"]["choices"] for v in plan["variants"]] for name, plan in plans.items()}
 
     h200, h20 = choices("h200"), choices("h20")
-    assert h200.keys() == h20.keys()
-    assert [name for name in h200 if h200[name] != h20[name]]
+    assert h20.keys() <= h200.keys()
+    assert [name for name in h20 if h200[name] != h20[name]]

@@ -95,7 +95,7 @@ class Base:
     @property
     def facts(self) -> GemmFacts:
         """The product as the rules see it."""
-        (form,) = self.made["classify"].values()
+        ((form,),) = self.made["classify"].values()
         return facts_of(form, MAX_ALIGN_BYTES)
 
     @property

@@ -14,9 +14,9 @@ from kgen.render import render
 TEST_VIEW = KernelTestView(
     title="relu(a @ b.T + bias)",
     is_module=False,
-    rel_err="0.01",
-    element_err="0.1",
-    element_err_reason="ten times REL_ERR",
+    rel_errs=(("torch.bfloat16", "0.01"),),
+    element_factor="10",
+    element_reason="ten times REL_ERR",
     atol="None",
     offsets="0, 1",
     offsets_reason="any base address is accepted",
@@ -28,6 +28,7 @@ TEST_VIEW = KernelTestView(
     peak_bytes="4.8e12",
     peak_bytes_source="HBM",
     work=(WorkView("base", 2 * 48 * 40 * 32, 2 * (48 * 32 + 40 * 32 + 40), 2 * 48 * 40), WorkView("nothing", 0, 80, 0)),
+    updated="",
 )
 INPUT_VIEW = InputView(
     title=TEST_VIEW.title,

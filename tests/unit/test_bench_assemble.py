@@ -44,7 +44,9 @@ def facts(**fields: Any) -> PlanFacts:
         "work": {"one": work},
         "incumbent": None,
         "constraints": [],
-        "variants": [{"name": "one_tma", "case": "one", "choice": choice(**grid), "runners_up": [choice()]}],
+        "variants": [
+            {"name": "one_tma", "case": "one", "kernel": "made_up", "choice": choice(**grid), "runners_up": [choice()]}
+        ],
     }
     return PlanFacts.model_validate(named | fields)
 
@@ -228,7 +230,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_facts_of_an_emitted_package(package: Path) -> None:
     plan = read_plan(package)
     assert plan.product_dtype == "bf16" and plan.work["small"].flops == 2 * 512 * 1024 * 512
-    assert plan.variant_of("large").case == "large" and "384 threads" in plan.variant_of("large").words
+    (variant,) = plan.variants_of("large")
+    assert variant.case == "large" and "384 threads" in variant.words
+    assert plan.slowest_of("large") == variant and plan.predicted_us("large") == variant.choice.time_us
     assert list(read_shapes(package)) == ["small", "large", "empty"]
 
 

@@ -128,3 +128,10 @@ def test_another_arch_and_a_failed_compile_are_findings() -> None:
 
 def test_registers_are_handed_out_by_eight() -> None:
     assert [LIMITS.registers_for(threads) for threads in (128, 256, 384, 512, 1024)] == [255, 255, 168, 128, 64]
+
+
+def test_a_narrower_access_than_planned_is_found() -> None:
+    expected = replace(EXPECTED, access_bytes=16)
+    assert findings(expected, of_kernel(access_bytes=16)) == []
+    (finding,) = findings(expected, of_kernel(access_bytes=4))
+    assert finding == "tma: memory access: expected one of 16 bytes a thread, found at most 4"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kgen.check.launch import Launch, launches_of
-from kgen.check.sass import KernelEvidence, MmaSites, arch_of, kernels_of, machine_code_of
+from kgen.check.sass import KernelEvidence, MmaSites, arch_of, evidence_of, kernels_of, machine_code_of
 from kgen.errors.check import UnknownIsaError
 
 CODE = machine_code_of("sm_90a")
@@ -116,11 +116,13 @@ def test_each_kernel_of_a_cubin_is_counted_apart() -> None:
         instructions=11,
         register_pool=(40, 232),
         instructions_digest=gemm.instructions_digest,
+        access_bytes=16,
         registers=168,
         static_smem_bytes=1024,
     )
     assert tail.kernel == "kernel_tail"
     assert tail.mma == (MmaSites("HMMA", "16816.F32.BF16", 1),)
+    assert tail.access_bytes == 0
     assert (tail.spill_loads, tail.spill_stores, tail.spills) == (1, 1, 2)
     assert (tail.ffma, tail.registers, tail.stack_bytes, tail.local_bytes) == (1, 40, 16, 8)
     assert str(gemm.mma[0]) == "HGMMA.64x256x16.F32.BF16 x 2"
@@ -227,3 +229,21 @@ def test_the_digest_knows_resources_and_launch(changes: dict[str, Any]) -> None:
 def test_text_that_is_something_else_gives_nothing() -> None:
     assert kernels_of("", "", CODE) == ()
     assert launches_of("") == ()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("LDG.E.128.CONSTANT", 16),
+        ("STG.E.64", 8),
+        ("LDG.E", 4),
+        ("STG.E.U16", 2),
+        ("LDG.E.S8", 1),
+        ("LDGSTS.E.BYPASS.128", 16),
+        ("UBLKCP.S.G", 16),
+        ("LDS.128", 0),
+    ],
+)
+def test_the_widest_access_to_device_memory_is_found(opcode: str, expected: int) -> None:
+    line = f"        /*0000*/                   {opcode} R4, [R2] ;"
+    assert evidence_of("kernel", [line], {}, CODE, False).access_bytes == expected

@@ -9,7 +9,8 @@ from command_line import SPEC, kgen, kgen_json, run_python
 
 from kgen import cli
 from kgen.planning.candidates import solve_gemm
-from kgen.solution import Product, behind, explain_tile, product_facts, shares, tile_point
+from kgen.planning.solver import gemm_solver
+from kgen.solution import Product, behind, explain_point, point_of, product_facts, shares
 from kgen.target import load_device
 
 SQUARE = ("solve", "--gemm", "4096,4096,4096", "--target", "h20")
@@ -65,16 +66,16 @@ def test_why_ranks_a_legal_tile_and_says_what_it_loses() -> None:
     facts, device = product_facts(Product("4096,4096,4096")), load_device("h200")
     found = solve_gemm(facts, device, top=None)
     other = next(r for r in found.ranked if str(r.candidate.size) == "128x128x64")
-    why = explain_tile(facts, device, {}, tile_point("128,128,64"))
+    why = explain_point(gemm_solver(facts, device, 0), {}, point_of("128,128,64"))
     assert why.ranked == other and why.rank == found.ranked.index(other) + 1
     assert sum(time for _, time in why.behind) == pytest.approx(other.time_us - found.ranked[0].time_us, abs=0.2)
-    first = explain_tile(facts, device, {}, dict(found.ranked[0].candidate.choices))
+    first = explain_point(gemm_solver(facts, device, 0), {}, dict(found.ranked[0].candidate.choices))
     assert first.rank == 1 and first.behind == ()
 
 
 def test_why_obeys_axes_given_by_name() -> None:
     facts, device = product_facts(Product("4096,4096,4096")), load_device("h200")
-    why = explain_tile(facts, device, {"stages": 3}, tile_point("128,128,64,cluster_m=1, cluster_n=1"))
+    why = explain_point(gemm_solver(facts, device, 0), {"stages": 3}, point_of("128,128,64,cluster_m=1, cluster_n=1"))
     point = dict(why.explanation.point)
     assert (point["stages"], point["cluster_m"], point["cluster_n"]) == (3, 1, 1)
 

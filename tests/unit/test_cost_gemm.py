@@ -1,22 +1,25 @@
 """The cost model against published timings, its own limits, and the difference between devices."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgen.families.gemm import cost
 from kgen.families.gemm.cost import choose_raster, tile_grid
 from kgen.families.gemm.rules_facts import GemmFacts
-from kgen.planning.candidates import Candidates, RankedCandidate, legal_set, solve_gemm
+from kgen.planning.candidates import GemmCandidates, RankedGemm, legal_set, solve_gemm
 from kgen.planning.rank import rank_gemm
 from kgen.target import load_device
 
 H200, H20 = load_device("h200"), load_device("h20")
 
 
-def best(m: int, n: int, k: int, device: str = "h200") -> RankedCandidate:
+def best(m: int, n: int, k: int, device: str = "h200") -> RankedGemm:
     return solve_gemm(GemmFacts(m, n, k), load_device(device), top=1).ranked[0]
 
 
@@ -123,7 +126,12 @@ def test_terms_add_up_to_the_time() -> None:
 def test_results_are_json() -> None:
     import json
 
-    found: Candidates = solve_gemm(GemmFacts(512, 512, 512), H200, top=2)
+    found: GemmCandidates = solve_gemm(GemmFacts(512, 512, 512), H200, top=2)
     payload = json.loads(json.dumps(found.to_json()))
     assert payload["ranked"][0]["choices"]["tile_m"] == found.ranked[0].candidate.size.m
     assert {"total_points", "legal_count", "rejections"} < set(payload)
+
+
+def test_the_fitted_numbers_are_named_that_the_model_reads() -> None:
+    text = Path(cost.__file__).read_text()
+    assert set(re.findall(r'device\.value\("(fitted\.\w+)"\)', text)) == set(cost.FITTED)

@@ -47,7 +47,7 @@ MAY_SEE = {
     "api": "errors spec target planning package pipeline check request solution built",
     "golden": "errors spec target package api",
     "incumbents": "errors spec",
-    "tune": "errors spec target rules package check bench request api golden",
+    "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
     "show": "errors target rules planning support solution golden",

@@ -327,3 +327,25 @@ def test_a_module_that_takes_a_name_of_the_kernel_is_refused(constant: str) -> N
     spec = parse_spec(MODULE.format(constant=constant), Path("case.yaml"))
     with pytest.raises(ModuleNameError, match=f"case.yaml defines {constant}, which its constructor uses"):
         run(spec, load_device("h200"), stop_after="view")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "taken"),
+    [
+        ("x, w, gain=1.5, flag=True, none=None", {"gain": 1.5, "flag": True, "none": None}),
+        ("x, w, gain=-2, name='a', more=1", {"gain": -2}),
+        ("x, w, kernel=3, more=1", {}),
+        ("x, w, gain=START", {}),
+    ],
+)
+def test_numbers_of_forward_are_constants_that_the_module_checks(arguments: str, taken: dict[str, object]) -> None:
+    spec = parse_spec(MODULE.format(constant="START").replace("self, x, w", f"self, {arguments}"), Path("case.yaml"))
+    model, tree = run_module(run(spec, load_device("h200")).made["render"]["kernel.py"])
+    (cls,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Gain"]
+    forward = cls.body[-1]
+    assert [a.arg for a in forward.args.args] == ["self", "x", "w", *taken]
+    assert [ast.literal_eval(d) for d in forward.args.defaults] == list(taken.values())
+    for name, value in taken.items():
+        other = not value if isinstance(value, bool) else 7
+        with pytest.raises(ValueError, match=rf"generated for {name} = {value}, not {other}"):
+            model(64).forward(None, None, **{name: other})

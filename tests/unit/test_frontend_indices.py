@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgen.frontend.body import Axes
 from kgen.frontend.einsum import parse_einsum
 from kgen.frontend.indices import AxisSplit, NotAffineError, Reshape, add, scale
-from kgen.frontend.lower import _split
+from kgen.frontend.kernel_axes import Axes, split_axis
 from kgen.ir.access import Affine
 
 # Shapes of 24 elements that reshape into one another.
@@ -41,7 +40,7 @@ def pulled(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[list[Affin
         try:
             return list(Reshape(source, target, axes.extents).pull(indices)), axes.extents, list(indices)
         except AxisSplit as split:
-            _split(splits, axes, split)
+            split_axis(splits, axes, split)
 
 
 def at(index: Affine, point: dict[str, int]) -> int:

@@ -6,6 +6,7 @@ import pytest
 import spellings
 import torch
 
+from kgen.errors.frontend import NonTensorArgumentError
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.reference import init_kwargs, reference_text
 from kgen.frontend.trace import trace, trace_live
@@ -130,3 +131,44 @@ def test_a_source_with_foreign_imports_is_printed(tmp_path: Path) -> None:
     )
     text = reference_text(spec, trace(spec, spec.cases[0]))
     assert not text.verbatim and "    matmul = a @ b\n" in text.text
+
+
+NUMBERS = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, s: float, flag: bool = (
+        False
+    ), more=2, é=None):
+        return torch.where(x > 0, x * s, x * more) if flag else x
+
+
+def get_inputs():
+    return [torch.rand(8, 16), 3.25, True, -7]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_numbers_behind_the_tensors_are_defaults_in_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "5_scaled.py"
+    path.write_text(NUMBERS)
+    spec = load_spec(path)
+    assert [i.name for i in spec.inputs] == ["x"]
+    text = reference_text(spec, trace(spec, spec.cases[0])).text
+    assert "def forward(self, x, s: float = 3.25, flag: bool = (\n        True\n    ), more=-7, é=None):\n" in text
+    x = torch.randn(8, 16)
+    assert torch.equal(run(text, "Model", [])(x), torch.where(x > 0, x * 3.25, x * -7))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"),
+    [("3, torch.rand(4)", "int"), ("torch.rand(4), float('nan')", "float"), ("torch.rand(4), 'a'", "str")],
+)
+def test_other_arguments_than_numbers_behind_tensors_are_refused(tmp_path: Path, inputs: str, kind: str) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(NUMBERS.replace("torch.rand(8, 16), 3.25, True, -7", inputs))
+    with pytest.raises(NonTensorArgumentError, match=f"is a {kind}.*\n.*finite Python numbers behind its tensors"):
+        load_spec(path)

@@ -169,7 +169,8 @@ def test_an_integer_that_is_left_unwritten_shows_whatever_the_poison_is(tmp_path
         out[1] = -1
         return out
 
-    problems = module.check_call(kernel, {"a": torch.ones(2)}, expected, arguments_of(module), module.Result("base"))
+    inputs = {"a": torch.ones(2)}
+    problems = module.check_call(kernel, inputs, (expected, inputs), arguments_of(module), module.Result("base"))
     assert problems == ["output 0: 1 of 2 elements were never written", "output 0: 1 of 2 elements differ"]
 
 

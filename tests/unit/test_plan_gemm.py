@@ -12,13 +12,14 @@ from kgen.families.gemm.form import GemmForm
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
-from kgen.planning.plan import RUNNERS_UP, Guard, Plan
-from kgen.planning.plan_gemm import plan_gemm
+from kgen.planning.plan import RUNNERS_UP, Guard
+from kgen.planning.plan_gemm import GemmPlan, plan_gemm
 from kgen.target import load_device
 
 BF16, FP32 = torch.bfloat16, torch.float32
 ON_16 = Guard((("a", 16), ("b", 16)))
 ANY = Guard(())
+MADE = frozenset({"out"})
 
 
 def e(*shape: int, stride: tuple[int, ...] | None = None, dtype: torch.dtype = BF16) -> torch.Tensor:
@@ -34,9 +35,11 @@ def form_of(fn, *inputs: torch.Tensor) -> GemmForm:
     return classify_gemm(lower(trace(spec, spec.cases[0]), spec).problems[0])
 
 
-def plan_of(*forms: GemmForm, fixed: dict[str, int | str] | None = None, base: int = 1, device: str = "h200") -> Plan:
-    cases = {f"c{i}": form for i, form in enumerate(forms)}
-    return plan_gemm("case", cases, load_device(device), dict.fromkeys(cases, fixed or {}), base)
+def plan_of(
+    *forms: GemmForm, fixed: dict[str, int | str] | None = None, base: int = 1, device: str = "h200"
+) -> GemmPlan:
+    cases, on = {f"c{i}": form for i, form in enumerate(forms)}, load_device(device)
+    return GemmPlan("case", on, plan_gemm("case", cases, on, dict.fromkeys(cases, fixed or {}), base, MADE))
 
 
 SQUARE = (e(512, 512), e(512, 512))

@@ -27,8 +27,11 @@ from pathlib import Path
 import torch
 from torch.overrides import TorchFunctionMode
 
-REL_ERR = 0.01  # limit on ||out - ref|| / ||ref||, in float64
-ELEMENT_ERR = 0.1  # limit on |out - ref| / (|ref| + rms(ref)) of an element: 10 x REL_ERR
+REL_ERR = {  # limit on ||out - ref|| / ||ref||, in float64, by element type; results of other types must be equal
+    torch.bfloat16: 0.01,
+}
+ELEMENT_FACTOR = 10  # limit on |out - ref| / (|ref| + rms(ref)) of an element: 10 x REL_ERR
+UPDATED = ()  # inputs that the reference updates in place
 OFFSETS = (0, 1)  # of the tensors' first elements from an aligned address: any base is accepted
 REFUSED_OFFSETS = ()
 REFUSALS = (TypeError, ValueError, NotImplementedError)  # what kernel.py raises outside of what it accepts
@@ -129,6 +132,8 @@ def compare_tensors(x, y, limits, result):
         wrong = int((x != y).sum())
         result.rel_err = largest([result.rel_err, math.inf if wrong else 0.0])
         return [f"{wrong} of {y.numel()} elements differ"] if wrong else []
+    rtol = REL_ERR[y.dtype] if limits.rtol is None else limits.rtol
+    element_err = ELEMENT_FACTOR * REL_ERR[y.dtype]
     x, y = x.double(), y.double()
     for kind, places in (("NaN", torch.isnan), ("+Inf", torch.isposinf), ("-Inf", torch.isneginf)):
         if not torch.equal(places(x), places(y)):
@@ -145,10 +150,10 @@ def compare_tensors(x, y, limits, result):
     result.max_abs_err = largest([result.max_abs_err, max_abs_err])
     result.max_rel_err = largest([result.max_rel_err, max_rel_err])
     problems = []
-    if rel_err > limits.rtol:
-        problems.append(f"rel_err {rel_err:.3g} is above {limits.rtol:g}")
-    elif max_rel_err > ELEMENT_ERR:
-        problems.append(f"one element is off by {max_rel_err:.3g} of |ref| + rms(ref), the limit is {ELEMENT_ERR:g}")
+    if rel_err > rtol:
+        problems.append(f"rel_err {rel_err:.3g} is above {rtol:g}")
+    elif max_rel_err > element_err:
+        problems.append(f"one element is off by {max_rel_err:.3g} of |ref| + rms(ref), the limit is {element_err:g}")
     if limits.atol is not None and max_abs_err > limits.atol:
         problems.append(f"max_abs_err {max_abs_err:.3g} is above {limits.atol:g}")
     return problems
@@ -220,20 +225,47 @@ def memory_of(tensor):
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
+def expect(reference, inputs):
+    """Return the reference's result and the inputs, of which it updated those of UPDATED."""
+    return reference(*inputs.values()), inputs
+
+
+def compare_call(out, inputs, expected, limits, result):
+    """Return how a call's result and the inputs that it updated differ from the reference's."""
+    ref, ref_inputs = expected
+    problems = compare(out, ref, limits, result)
+    for name in UPDATED:
+        found = compare_tensors(inputs[name], ref_inputs[name], limits, result)
+        problems += [f"input {name}, updated in place: {problem}" for problem in found]
+    return problems
+
+
+def updated_memory(inputs):
+    """Return the addresses of the inputs that are updated in place: a result may be one of them."""
+    return {inputs[name].untyped_storage().data_ptr() for name in UPDATED}
+
+
 def check_call(function, inputs, expected, limits, result):
     """Call the kernel once for each poison; return what is wrong with outputs, inputs afterwards, and memory."""
     before = {name: memory_of(x).clone() for name, x in inputs.items()}
-    outs, damages = zip(*(call_guarded(function, inputs, poison) for poison in POISONS), strict=True)
-    problems = [problem for damage in damages for problem in damage] + unwritten(outs)
-    for out in outs:
-        problems += compare(out, expected, limits, result)
+    given = {name: inputs[name].clone() for name in UPDATED}
+    outs, damages, differences = [], [], []
+    for poison in POISONS:
+        out, damage = call_guarded(function, inputs, poison)
+        differences += compare_call(out, inputs, expected, limits, result)
+        for name, x in given.items():
+            inputs[name].copy_(x)  # what else was written to stays as it is
+        outs.append(out)
+        damages += damage
+    problems = damages + unwritten(outs) + differences
     for name, x in inputs.items():
         if not torch.equal(memory_of(x), before[name]):
-            problems.append(f"input {name} was written to")
+            problems.append(f"input {name} was written to{' outside of its elements' if name in UPDATED else ''}")
     places = {x.untyped_storage().data_ptr(): "the output of another call" for x in tensors_in(outs[1]) if x.numel()}
     places |= {x.untyped_storage().data_ptr(): f"input {name}" for name, x in inputs.items() if x.numel()}
     for i, x in enumerate(tensors_in(outs[0])):
-        if x.numel() and (other := places.get(x.untyped_storage().data_ptr())):
+        place = x.untyped_storage().data_ptr()
+        if x.numel() and place not in updated_memory(inputs) and (other := places.get(place)):
             problems.append(f"output {i} shares the memory of {other}")
     return list(dict.fromkeys(problems))  # both calls often say the same
 
@@ -333,15 +365,19 @@ def long_capture(function, sets):
     return *(capture(function, sets, rounds) if rounds > 1 else (graph, outs)), rounds * len(sets)
 
 
-def check_replay(graph, outs, reference, sets, arguments, result):
+def check_replay(captured, reference, sets, drawn, arguments, result):
     """Replay with other inputs on poisoned outputs; return what is wrong: a launch may have missed the capture."""
-    for name, x in sets[0].items():
-        memory_of(x).copy_(memory_of(sets[-1][name]))
+    graph, outs = captured
+    for inputs in (sets[0], sets[-1]):
+        for name, x in inputs.items():
+            memory_of(x).copy_(memory_of(drawn[name]))
+    updated = {place for inputs in sets for place in updated_memory(inputs)}
     for x in tensors_in(outs):
-        memory_of(x).fill_(POISONS[0])
+        if x.untyped_storage().data_ptr() not in updated:
+            memory_of(x).fill_(POISONS[0])
     replay(graph)
-    expected = reference(*sets[0].values())
-    return [problem for out in (outs[0], outs[-1]) for problem in compare(out, expected, arguments, result)]
+    expected = expect(reference, drawn)
+    return [p for i in (0, -1) for p in compare_call(outs[i], sets[i], expected, arguments, result)]
 
 
 def times_us(captured, warmup, runs, limit_s):
@@ -369,8 +405,10 @@ def measure(function, reference, make, arguments, result):
     result.l2_passes = result.sets * moved / device.L2_cache_size
     sets = [make(arguments.seed + i) for i in range(result.sets)]
     captured = [long_capture(function, sets)]
-    graph, outs, _ = captured[0]
-    if problems := check_replay(graph, outs, reference, sets, arguments, result):
+    # with a call of each set alone, inputs that are updated in place are updated once
+    checked = capture(function, sets, 1) if UPDATED else captured[0][:2]
+    drawn = make(arguments.seed + result.sets - 1)
+    if problems := check_replay(checked, reference, sets, drawn, arguments, result):
         result.failures += [f"{result.id}, replayed in a CUDA graph: {problem}" for problem in dict.fromkeys(problems)]
         return
     with suppress(RuntimeError):  # not every reference can be captured
@@ -412,7 +450,7 @@ def check_case(case, cases, arguments, device, result):
         return _make_inputs(**cases[case]["input_kwargs"], seed=seed, offset=offset, device=device)
 
     for what, ref_inputs, inputs in calls_to_check(make, arguments):
-        problems = check_call(function, inputs, reference(*ref_inputs.values()), arguments, result)
+        problems = check_call(function, inputs, expect(reference, ref_inputs), arguments, result)
         result.failures += [f"{case}, {what}: {problem}" for problem in problems]
     layouts = [_layouts(**other["input_kwargs"]) for other in cases.values()]
     accepted = {tuple(shape for _, shape, _ in layout.values()) for layout in layouts}
@@ -567,7 +605,7 @@ def parse(argv):
     parser.add_argument("--shape-id", action="append", metavar="ID", help="case to run; default: all")
     parser.add_argument("--warmup", type=int, default=10, help="replays before the timed ones")
     parser.add_argument("--timed-runs", type=int, default=30, help="replays; their median is reported")
-    parser.add_argument("--rtol", type=float, default=REL_ERR, help="limit on rel_err")
+    parser.add_argument("--rtol", type=float, default=None, help="limit on rel_err; default: REL_ERR")
     parser.add_argument("--atol", type=float, default=None, help="limit on the error of one element")
     parser.add_argument("--workspace", type=Path, default=here, help="folder of kernel.py, reference.py, shapes.json")
     return parser, parser.parse_args(argv)

@@ -1,14 +1,19 @@
-"""Print pointwise ops as CuTe DSL statements in SSA form, one op a line, on fp32 values.
+"""Print pointwise ops as CuTe DSL statements in SSA form, one op a line, each on values of one carried type.
 
-Ops with more than one instruction of their own are calls of functions in `templates/cutedsl/lib/pointwise.py`; a
-kernel takes over the source of those that it calls (`library_source`).
+Values of fp32, bf16, fp16 and fp8 are carried in fp32, those of every other type as they are (`carried`). A value read
+from memory becomes a carried one by `loaded`; `stored` turns a carried one into what an element of memory takes. Bools
+lie in memory as bytes of 0 or 1 (`memory`).
+
+Ops with more than one instruction of their own are calls of functions in `templates/cutedsl/lib`; a kernel takes over
+the source of those that its statements call (`library_source`).
 """
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from kgen.backends.cutedsl.forms import form_of
 from kgen.errors.backend import OpNotPrintedError
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -26,84 +31,91 @@ ELEMENT_TYPES: Final = {
     DType.INT32: "cutlass.Int32",
     DType.INT64: "cutlass.Int64",
 }
-_COMPUTED: Final = (DType.FP32, DType.BF16, DType.FP16, DType.BOOL)
-
-_FORMS: Final = {
-    Op.ADD: "{0} + {1}",
-    Op.SUB: "{0} - {1}",
-    Op.MUL: "{0} * {1}",
-    Op.DIV: "{0} / {1}",
-    Op.POW: "power({0}, {1})",
-    Op.MAXIMUM: "maximum({0}, {1})",
-    Op.MINIMUM: "minimum({0}, {1})",
-    Op.NEG: "-{0}",
-    Op.ABS: "cute.math.abs({0})",
-    Op.SIGN: "sign({0})",
-    Op.EXP: "cute.math.exp({0})",
-    Op.EXP2: "cute.math.exp2({0})",
-    Op.EXPM1: "cute.math.expm1({0})",
-    Op.LOG: "cute.math.log({0})",
-    Op.LOG2: "cute.math.log2({0})",
-    Op.LOG10: "cute.math.log10({0})",
-    Op.LOG1P: "cute.math.log1p({0})",
-    Op.SQRT: "cute.math.sqrt({0})",
-    Op.RSQRT: "cute.math.rsqrt({0})",
-    Op.RECIPROCAL: "reciprocal({0})",
-    Op.SIN: "cute.math.sin({0})",
-    Op.COS: "cute.math.cos({0})",
-    Op.TAN: "cute.math.tan({0})",
-    Op.ATAN: "cute.math.atan({0})",
-    Op.SINH: "cute.math.sinh({0})",
-    Op.COSH: "cute.math.cosh({0})",
-    Op.TANH: "cute.math.tanh({0})",
-    Op.ERF: "cute.math.erf({0})",
-    Op.FLOOR: "cute.math.floor({0})",
-    Op.CEIL: "cute.math.ceil({0})",
-    Op.TRUNC: "cute.math.trunc({0})",
-    Op.ROUND: "cute.math.roundeven({0})",
-    Op.SIGMOID: "sigmoid({0})",
-    Op.RELU: "relu({0})",
-    Op.GELU_ERF: "gelu_erf({0})",
-    Op.GELU_TANH: "gelu_tanh({0})",
-    Op.SILU: "silu({0})",
-    Op.MISH: "mish({0})",
-    Op.SOFTPLUS: "softplus({0}, {1}, {2})",
-    Op.SOFTSIGN: "softsign({0})",
-    Op.LEAKY_RELU: "leaky_relu({0}, {1})",
-    Op.ELU: "elu({0}, {1}, {2}, {3})",
-    Op.SELU: "selu({0})",
-    Op.HARDSIGMOID: "hardsigmoid({0})",
-    Op.HARDSWISH: "hardswish({0})",
-    Op.LOGSIGMOID: "logsigmoid({0})",
-    Op.EQ: "{0} == {1}",
-    Op.NE: "{0} != {1}",
-    Op.LT: "{0} < {1}",
-    Op.LE: "{0} <= {1}",
-    Op.GT: "{0} > {1}",
-    Op.GE: "{0} >= {1}",
-    Op.LOGICAL_AND: "{0} & {1}",
-    Op.LOGICAL_OR: "{0} | {1}",
-    Op.LOGICAL_NOT: "~{0}",
-    Op.WHERE: "select({0}, {1}, {2})",
+_MEMORY: Final = ELEMENT_TYPES | {
+    DType.BOOL: "cutlass.Uint8",
+    DType.FP8_E4M3: "cutlass.Float8E4M3FN",
+    DType.FP8_E5M2: "cutlass.Float8E5M2",
+    DType.FP64: "cutlass.Float64",
 }
+_TO_FP8: Final = {DType.FP8_E4M3: "to_e4m3", DType.FP8_E5M2: "to_e5m2"}
+_LIBRARY: Final = ("pointwise.py", "integers.py", "doubles.py", "approximate.py", "loops.py")
+_SMALLEST: Final = 2.0**-120  # neither it nor its inverse is near the ends of fp32
+_ANY_OPERANDS: Final = (Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT)
 
 
-def print_ops(ops: Sequence[Map], names: dict[str, str]) -> tuple[str, ...]:
+def memory(dtype: DType) -> str:
+    """Return the type an element has in memory, as kernels see it: a bool is a byte, 0 or 1."""
+    return _MEMORY[dtype]
+
+
+def carried(dtype: DType) -> str:
+    """Return the type a value is carried in from one op to the next: fp32 for every narrower float."""
+    if dtype is DType.BOOL:
+        return "cutlass.Boolean"
+    return _MEMORY[carried_dtype(dtype)]
+
+
+def carried_dtype(dtype: DType) -> DType:
+    """Return the element type of the values that carry a dtype."""
+    return DType.FP32 if dtype.is_float and dtype is not DType.FP64 else dtype
+
+
+def loaded(code: str, dtype: DType) -> str:
+    """Return the carried value of an element read from memory; `code` is a name, a subscript or a call.
+
+    The result stands on the right of an assignment: it may be a comparison.
+    """
+    if dtype is DType.BOOL:
+        return f"{code} != 0"
+    return code if _MEMORY[dtype] == carried(dtype) else f"{code}.to(cutlass.Float32)"
+
+
+def stored(code: str, value_dtype: DType, dtype: DType) -> str:
+    """Return what is assigned to an element of type `dtype`, of a value carried as `value_dtype` is.
+
+    `code` is a name, a subscript or a call. A value of another type is converted as torch's `.to` does. The result may
+    call a function of the library, so it belongs to the lines that `library_source` is asked about.
+    """
+    if dtype is DType.BOOL:
+        truth = code if value_dtype is DType.BOOL else f"({code} != 0)"
+        return f"{truth}.to(cutlass.Uint8)"
+    value = _converted(code, value_dtype, carried_dtype(dtype))
+    return value if _MEMORY[dtype] == carried(dtype) else _narrowed(value, dtype)
+
+
+def constant(value: float | int | bool, dtype: DType) -> str:
+    """Return a number as a value of the type that carries `dtype`."""
+    if dtype is DType.BOOL:
+        return f"cutlass.Boolean({bool(value)})"
+    return f"{carried(dtype)}({_number(value) if dtype.is_float else int(value)})"
+
+
+def print_ops(
+    ops: Sequence[Map],
+    names: dict[str, str],
+    types: Mapping[str, DType] | None = None,
+    *,
+    approximate: bool = False,
+) -> tuple[str, ...]:
     """Return one assignment per op; `names` maps values to Python names and is extended by the results.
 
-    A cast to a 16-bit type rounds and widens again, so that it stays where it is written; a cast to fp32 prints
-    nothing. Raises `OpNotPrintedError` for an op on a type the kernels do not compute in.
+    `types` are the dtypes of the values that come from outside; those that it leaves out are carried in fp32. A cast
+    to a type narrower than fp32 rounds and widens again, so that it stays where it is written; a cast that changes
+    nothing of the carried value prints nothing. `approximate` takes the hardware's approximations on fp32 values,
+    within 6e-6 (templates/cutedsl/lib/approximate.py), where else a function costs more instructions than a kernel
+    that memory bounds has per element. Raises `OpNotPrintedError` for an op that has no form in its type, or with an
+    operand of another type.
     """
+    known = dict(types or {})
     lines: list[str] = []
     for op in ops:
-        if op.dtype not in _COMPUTED:
-            raise OpNotPrintedError(statement=op, dtype=op.dtype)
-        operands = [_operand(o, names) for o in op.operands]
-        if op.op is Op.CAST and op.dtype is DType.FP32:
-            names[op.result] = operands[0]
+        code = _expression(op, names, known, approximate)
+        known[op.result] = op.dtype
+        if code in names.values():
+            names[op.result] = code
             continue
         names[op.result] = name = f"x{len(set(names.values()))}"
-        lines.append(f"{name} = {_expression(op, operands)}")
+        lines.append(f"{name} = {code}")
     return tuple(lines)
 
 
@@ -128,18 +140,79 @@ def library_names() -> frozenset[str]:
     return frozenset(_library())
 
 
-def _expression(op: Map, operands: list[str]) -> str:
+def _expression(op: Map, names: Mapping[str, str], types: Mapping[str, DType], approximate: bool) -> str:
     if op.op is Op.CAST:
-        return f"{operands[0]}.to({ELEMENT_TYPES[op.dtype]}).to(cutlass.Float32)"
-    return _FORMS[op.op].format(*operands)
+        return _cast(op.operands[0], op.dtype, names, types)
+    dtype = _computed_dtype(op, types)
+    typed = dtype is not DType.FP32 or all(isinstance(o, Const) for o in op.operands)
+    operands = [_operand(o, dtype, names, typed) for o in op.operands]
+    if approximate and op.op is Op.DIV and dtype is DType.FP32 and (inverse := _inverse(op.operands[1])) is not None:
+        return f"{operands[0]} * {inverse!r}"
+    form = form_of(op.op, dtype, approximate=approximate)
+    if form is None:
+        raise OpNotPrintedError(statement=op, dtype=dtype)
+    return form.format(*operands, kind=carried(dtype))
 
 
-def _operand(operand: Operand, names: dict[str, str]) -> str:
+def _inverse(operand: Operand) -> float | None:
+    """Return 1 / operand, where that is a constant well inside fp32."""
+    if isinstance(operand, Const) and _SMALLEST <= abs(operand.value) <= 1.0 / _SMALLEST:
+        return 1.0 / operand.value
+    return None
+
+
+def _computed_dtype(op: Map, types: Mapping[str, DType]) -> DType:
+    """Return the one type that the operands are carried in; of a predicate it is not the type of the result."""
+    operands = op.operands[1:] if op.op is Op.WHERE else op.operands
+    found = {carried_dtype(types.get(o, DType.FP32)) for o in operands if isinstance(o, str)}
+    if op.op in _ANY_OPERANDS:
+        return DType.BOOL
+    if not op.op.is_predicate:
+        wanted = carried_dtype(op.dtype)
+        if found <= {wanted} or (wanted is DType.FP32 and found <= {wanted, DType.BOOL}):
+            return wanted
+    elif len(found) == 1:
+        return found.pop()
+    raise OpNotPrintedError(statement=op, dtype=op.dtype)
+
+
+def _cast(operand: Operand, target: DType, names: Mapping[str, str], types: Mapping[str, DType]) -> str:
+    if not isinstance(operand, Const):
+        return _converted(names[operand], types.get(operand, DType.FP32), target)
+    return _rounded(constant(operand.value, target), target)
+
+
+def _converted(code: str, source: DType, target: DType) -> str:
+    """Return a carried value as one of another type, as torch's `.to` converts; floats pass through fp32 on the way."""
+    if target is DType.BOOL:
+        return code if source is DType.BOOL else f"{code} != 0"
+    if carried(source) != carried(target):
+        if source.is_float and not target.is_float and target.bits < 32:
+            code = f"{code}.to(cutlass.Int32)"
+        code = f"{code}.to({carried(target)})"
+    return _rounded(code, target)
+
+
+def _rounded(code: str, dtype: DType) -> str:
+    """Return a carried value rounded to a type that is narrower than what carries it."""
+    return code if carried_dtype(dtype) is dtype else f"{_narrowed(code, dtype)}.to(cutlass.Float32)"
+
+
+def _narrowed(code: str, dtype: DType) -> str:
+    return f"{_TO_FP8[dtype]}({code})" if dtype in _TO_FP8 else f"{code}.to({_MEMORY[dtype]})"
+
+
+def _operand(operand: Operand, dtype: DType, names: Mapping[str, str], typed: bool) -> str:
+    """Return an operand; beside a value in fp32 a plain number takes the value's type."""
     if not isinstance(operand, Const):
         return names[operand]
-    if isinstance(operand.value, bool):
-        return repr(operand.value)
-    value = float(operand.value)
+    if typed:
+        return constant(operand.value, dtype)
+    return repr(operand.value) if isinstance(operand.value, bool) else _number(operand.value)
+
+
+def _number(value: float | int) -> str:
+    value = float(value)
     if value in (float("inf"), float("-inf")) or value != value:
         return f'float("{value}")'
     return repr(value)
@@ -147,6 +220,15 @@ def _operand(operand: Operand, names: dict[str, str]) -> str:
 
 @cache
 def _library() -> dict[str, str]:
-    text = (templates_dir() / "cutedsl" / "lib" / "pointwise.py").read_text(encoding="utf-8")
-    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return {f.name: ast.get_source_segment(text, f) or "" for f in functions}
+    found: dict[str, str] = {}
+    for file in _LIBRARY:
+        text = (templates_dir() / "cutedsl" / "lib" / file).read_text(encoding="utf-8")
+        functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+        found |= {f.name: _source(text, f) for f in functions}
+    return found
+
+
+def _source(text: str, function: ast.FunctionDef) -> str:
+    """Return the source of a function with its decorators."""
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    return "\n".join(text.splitlines()[first - 1 : function.end_lineno])

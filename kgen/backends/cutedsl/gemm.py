@@ -3,7 +3,7 @@
 The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.fused import fused_tensors
@@ -19,6 +19,7 @@ from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
+from kgen.planning.plan_gemm import GemmPlan, gemm_plan
 from kgen.render import Page, render
 from kgen.spec.model import Spec
 
@@ -28,33 +29,49 @@ _INT32_LIMIT = 2**31
 
 def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     """Return the page of kernel.py. Raises an `UnsupportedError` for a plan that one file cannot hold."""
-    _require_one_kind(plan)
+    gemm = gemm_plan(plan)
     program = next(iter(programs.values()))
-    tensors = tuple(a.name for a in program.arguments)
-    names, shown = device_names(tensors), host_names(tensors)
-    operands = _operands(plan, program)
-    device = _one_view(plan, names, operands)
-    host = render(f"{FOLDER}/host.py.j2", host_view(plan, programs, shown, operands))
+    shown = host_names(tuple(a.name for a in program.arguments))
+    kernel = view_kernel(gemm, program)
+    made = frozenset(program.results)
+    host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), made))
+    module = module_text(spec, program, shown)
+    doc = describe(spec, programs, gemm, shown)
+    view = replace(
+        kernel,
+        title=doc[0],
+        doc=doc[1:],
+        imports=import_block((*kernel.imports, *module.imports)),
+        host=(*host.rstrip("\n").splitlines(), *module.lines),
+    )
+    require_free_names(module, spec.reference.file, _own_text(view, host, kernel.imports))
+    return Page(f"{FOLDER}/kernel.py.j2", view)
+
+
+def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
+    """Return the view of one kernel without what stands around it: no docstring, imports unsorted, no host code.
+
+    The plan has the variants of this kernel alone; the program is that of any case. Raises `UnsupportedError`.
+    """
+    _require_one_kind(plan)
+    names = device_names(tuple(a.name for a in program.arguments))
+    device = _one_view(plan, names, operands_of(plan, program))
     forms = {v.case: v.form for v in plan.variants}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
     row_fields = fields_of(plan, tuple(f.name for f in next(iter(fused.values()))))
     first_of_kind = {kind_of(v): v for v in plan.variants}
-    module = module_text(spec, program, shown)
-    doc = describe(spec, programs, plan, shown)
-    view = KernelView(
-        title=doc[0],
-        doc=doc[1:],
-        imports=import_block((*_imports(plan, device), *module.imports)),
+    return KernelView(
+        title="",
+        doc=(),
+        imports=_imports(plan, device),
         constants=_constants(plan, device),
         fields=row_fields,
         cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
         rows=tuple(row_view(v) for v in plan.variants),
         rules=tuple(rules_view(v, plan) for v in first_of_kind.values()),
         sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
-        host=(*host.rstrip("\n").splitlines(), *module.lines),
+        host=(),
     )
-    require_free_names(module, spec.reference.file, _own_text(view, host, _imports(plan, device)))
-    return Page(f"{FOLDER}/kernel.py.j2", view)
 
 
 def _own_text(view: KernelView, host: str, imports: tuple[str, ...]) -> tuple[str, ...]:
@@ -67,7 +84,7 @@ def _section(template: str, view: DeviceView) -> str:
     return render(template, view).rstrip("\n")
 
 
-def _require_one_kind(plan: Plan) -> None:
+def _require_one_kind(plan: GemmPlan) -> None:
     """One file holds variants of one engine (wgmma, FFMA or none) and one store path, so that they share its text."""
     kinds = {(_engine(kind_of(v)), v.store_path): v.case for v in plan.variants}
     if len(kinds) > 1:
@@ -77,7 +94,7 @@ def _require_one_kind(plan: Plan) -> None:
         )
 
 
-def _one_view(plan: Plan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
+def _one_view(plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
     first, *others = plan.variants
     view = device_view(first, names, operands)
@@ -100,7 +117,7 @@ def _engine(kind: str) -> str:
     return "wgmma" if kind in ("tma", "staged") else kind
 
 
-def _operands(plan: Plan, program: Program) -> tuple[str, ...]:
+def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
     """Return the tensors that a launch takes, in the order of the signature."""
     form = plan.variants[0].form
     used = {load.source.tensor for load in form.epilogue_loads}
@@ -108,7 +125,7 @@ def _operands(plan: Plan, program: Program) -> tuple[str, ...]:
     return tuple(a.name for a in program.arguments if a.name in used)
 
 
-def _imports(plan: Plan, view: DeviceView) -> tuple[str, ...]:
+def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
     by_tma = "tma" in kinds or view.stores_by_tma
     lines = [
@@ -133,7 +150,7 @@ def _uses_stmatrix(view: DeviceView) -> bool:
     return view.stores_by_tma and view.to_smem_atom.startswith("warp.")
 
 
-def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
+def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     form = plan.variants[0].form
     out = f"OUT = {ELEMENT_TYPES[form.d.dtype]}"
     if plan.variants[0].load_path == "simt":
@@ -158,7 +175,7 @@ def _constants(plan: Plan, view: DeviceView) -> tuple[str, ...]:
     return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
 
 
-def _index(plan: Plan) -> str:
+def _index(plan: GemmPlan) -> str:
     """Return the constant that types element indices: 64 bits only where an offset needs them (they cost registers)."""
     if max(_last_offset(v.form) for v in plan.variants) >= _INT32_LIMIT:
         return "INDEX = cutlass.Int64  # of tensor elements: a row index times a stride passes 2^31"

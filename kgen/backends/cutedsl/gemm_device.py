@@ -8,7 +8,7 @@ from kgen.backends.cutedsl.lines import bracketed
 from kgen.errors.backend import ElementTypeError
 from kgen.families.gemm.form import GemmForm, InputOps
 from kgen.ir.dtype import DType
-from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 
 OUTPUT_TYPES = (DType.BF16, DType.FP16, DType.FP32)
 FOLDER = "cutedsl/sm90/gemm"
@@ -16,7 +16,7 @@ FOLDER = "cutedsl/sm90/gemm"
 _LOADS = {"tma": "load_tma", "staged": "load_staged"}
 
 
-def device_view(variant: Variant, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
+def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return what the device templates print; `operands` are the tensors that a launch takes, in order."""
     form = variant.form
     fused = fused_tensors(form, names)
@@ -52,7 +52,7 @@ def device_view(variant: Variant, names: dict[str, str], operands: tuple[str, ..
 _WIDE_ATOM = "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64"
 
 
-def section_templates(plan: Plan, view: DeviceView) -> tuple[str, ...]:
+def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     """Return the names of the section templates in the order they stand in the file."""
     kinds = tuple(dict.fromkeys(kind_of(v) for v in plan.variants))
     tail = (["matrix_view"] if view.fused else []) + (["epilogue_ops"] if view.has_epilogue else [])

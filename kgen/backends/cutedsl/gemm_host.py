@@ -7,13 +7,19 @@ from kgen.backends.cutedsl.lines import LINE, bracketed, listed
 from kgen.errors.backend import ElementTypeError
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
-from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 
 RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
 
 
-def host_view(plan: Plan, programs: dict[str, Program], names: dict[str, str], operands: tuple[str, ...]) -> HostView:
-    """Return what the template of the host code prints."""
+def host_view(
+    plan: GemmPlan,
+    programs: dict[str, Program],
+    names: dict[str, str],
+    operands: tuple[str, ...],
+    made: frozenset[str],
+) -> HostView:
+    """Return what the template of the host code prints; `made` names the tensors that the host function allocates."""
     program = next(iter(programs.values()))
     arguments = tuple(names[a.name] for a in program.arguments)
     form = plan.variants[0].form
@@ -23,7 +29,7 @@ def host_view(plan: Plan, programs: dict[str, Program], names: dict[str, str], o
     return HostView(
         name=plan.name,
         load_paths=tuple(dict.fromkeys(kind_of(v) for v in plan.variants)),
-        signatures=tuple(_signature(v, programs[v.case], names, operands) for v in plan.variants),
+        signatures=tuple(signature(v, programs[v.case], names, operands, made) for v in plan.variants),
         plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
         parameters=arguments,
         first=arguments[0],
@@ -46,7 +52,7 @@ _COMPILED_DOC = "The function of a variant, and the SM count of `device` that it
 _SM_COUNT = "torch.cuda.get_device_properties(device).multi_processor_count"
 
 
-def _entry(case: str, program: Program, plan: Plan) -> PlanEntryView:
+def _entry(case: str, program: Program, plan: GemmPlan) -> PlanEntryView:
     result = _result(program)
     shapes = [tuple_text(a.type.static_shape) for a in program.arguments]
     choices = [v for v in plan.variants if v.case == case] if result.numel else []
@@ -62,15 +68,24 @@ def _entry(case: str, program: Program, plan: Plan) -> PlanEntryView:
 _KEY_LINE = 100  # a longer key has a line for each shape
 
 
-def _base_align(variant: Variant) -> int:
+def _base_align(variant: GemmVariant) -> int:
     return max((count for _, count in variant.guard.base_align), default=1)
 
 
-def _signature(variant: Variant, program: Program, names: dict[str, str], operands: tuple[str, ...]) -> SignatureView:
+def signature(
+    variant: GemmVariant,
+    program: Program,
+    names: dict[str, str],
+    operands: tuple[str, ...],
+    made: frozenset[str],
+    d: str = "d",
+) -> SignatureView:
+    """Return what a variant is compiled for: its operands, then D, the program's one result, under the name `d`."""
     types = {a.name: a.type for a in program.arguments}
-    aligned = dict(variant.guard.base_align)
+    aligned = dict(variant.guard.base_align) | dict.fromkeys(made, RESULT_ALIGN_BYTES)
     tensors = [_tensor(names[t], types[t], max(aligned.get(t, 1), types[t].dtype.bytes)) for t in operands]
-    tensors.append(_tensor("d", _result(program), RESULT_ALIGN_BYTES))
+    result, is_aligned = _result(program), variant.store_path == "tma" or program.results[0] in made
+    tensors.append(_tensor(d, result, RESULT_ALIGN_BYTES if is_aligned else result.dtype.bytes))
     return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))
 
 

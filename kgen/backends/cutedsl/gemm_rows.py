@@ -7,7 +7,7 @@ from kgen.backends.cutedsl.fused import FusedTensor
 from kgen.backends.cutedsl.gemm_views import CaseView, CheckView, FieldView, RowView, RulesView, ValueView
 from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
 from kgen.families.gemm.rules import bind_gemm
-from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.rules.specialise import kernel_rules
 
 # What a row keeps as numbers that an engineer may edit: axes and lets of the rules, and their names in the row.
@@ -57,7 +57,7 @@ _STAGED_FIELDS = (
 )
 
 
-def fields_of(plan: Plan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
+def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     """Return the fields of the emitted `Variant`; `fused` names the epilogue's tensors."""
     kinds = {kind_of(v) for v in plan.variants}
     stride = "  # of (m, n, *batch); 0 along an axis that the tensor does not have"
@@ -72,7 +72,7 @@ def fields_of(plan: Plan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *store, *staged)
 
 
-def kind_of(variant: Variant) -> str:
+def kind_of(variant: GemmVariant) -> str:
     """Return which kernel text serves a variant: its load path, or `no_k` where no operand is read."""
     return "no_k" if variant.facts.k == 0 else variant.load_path
 
@@ -98,7 +98,7 @@ def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields:
     )
 
 
-def row_view(variant: Variant) -> RowView:
+def row_view(variant: GemmVariant) -> RowView:
     """Return the row of one variant."""
     choice = variant.choice
     reasons = [
@@ -114,7 +114,7 @@ def row_view(variant: Variant) -> RowView:
     return RowView(variant.name, constant_of(variant.case), tuple(reasons), values)
 
 
-def rules_view(variant: Variant, plan: Plan) -> RulesView:
+def rules_view(variant: GemmVariant, plan: GemmPlan) -> RulesView:
     """Return the rules of a variant's load path as the kernel carries them."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_gemm(variant.facts, plan.device)
@@ -151,7 +151,7 @@ def _string(text: str) -> tuple[str, ...]:
     return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')
 
 
-def _tile_values(variant: Variant) -> tuple[ValueView, ...]:
+def _tile_values(variant: GemmVariant) -> tuple[ValueView, ...]:
     candidate = variant.choice.candidate
     return (
         ValueView("load_path", f'"{kind_of(variant)}"'),
@@ -159,7 +159,7 @@ def _tile_values(variant: Variant) -> tuple[ValueView, ...]:
     )
 
 
-def _wgmma_values(variant: Variant) -> tuple[ValueView, ...]:
+def _wgmma_values(variant: GemmVariant) -> tuple[ValueView, ...]:
     candidate, raster = variant.choice.candidate, variant.choice.raster
     smem = f"  # {candidate.number('smem_bytes')} bytes of smem in all"
     accumulators = f"  # {candidate.number('acc_regs')} of them accumulators"

@@ -1,14 +1,16 @@
 """The class of a kernel.py whose reference is an nn.Module: the same constructor, the kernel in `forward`.
 
 The constructor stays as the user wrote it, so that parameters are drawn in the same order; what it needs of its class
-(bases, attributes, methods) and of its file (imports, constants, functions, classes) comes along.
+(bases, attributes, methods) and of its file (imports, constants, functions, classes) comes along. Arguments of
+`forward` that have a number as their default are constants of the kernel: they are taken, and have to have that value.
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from kgen.backends.cutedsl.imports import bound_by_import
+from kgen.backends.cutedsl.lines import bracketed
 from kgen.errors.backend import ModuleNameError
 from kgen.ir.graph import InputKind
 from kgen.ir.program import Program
@@ -88,8 +90,40 @@ def _class(
     for member in members:
         lines += [*([""] if isinstance(member, ast.FunctionDef) and lines[-1] else []), *_source(reference, member)]
         lines += [""] if isinstance(member, ast.FunctionDef) else []
-    lines += [*([""] if lines[-1] else []), f"{pad}def forward(self, {', '.join(users)}):"]
-    return [*lines, f"{pad * 2}return kernel(", *(f"{pad * 3}{argument}," for argument in call), f"{pad * 2})"]
+    lines += [*([""] if lines[-1] else []), *(f"{pad}{line}" for line in _forward(cls, users, call, pad))]
+    return lines
+
+
+def _forward(cls: ast.ClassDef, users: list[str], call: list[str], pad: str) -> Iterator[str]:
+    """Yield the lines of the method, as the class has them one level deep."""
+    constants = _constants(cls, len(users), {*users, "self", "kernel", "ValueError"})
+    taken = ["self", *users, *(f"{name}={value!r}" for name, value in constants)]
+    yield from bracketed("def forward(", taken, "):", len(pad))
+    for name, value in constants:
+        differs = f"{name} is not {value!r}" if value is None or isinstance(value, bool) else f"{name} != {value!r}"
+        message = f'f"the kernel was generated for {name} = {value!r}, not {{{name}!r}}"'
+        yield f"{pad}if {differs}:"
+        yield from (f"{pad * 2}{line}" for line in bracketed("raise ValueError(", [message], ")", 3 * len(pad)))
+    yield from (f"{pad}return kernel(", *(f"{pad * 2}{argument}," for argument in call), f"{pad})")
+
+
+def _constants(cls: ast.ClassDef, count: int, taken: Container[str]) -> list[tuple[str, float | None]]:
+    """Return the arguments of `forward` behind its first `count` that have a number, or None, as their default."""
+    forward = next((s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "forward"), None)
+    if forward is None:
+        return []
+    names = [a.arg for a in (*forward.args.posonlyargs, *forward.args.args)][1:]
+    defaults = forward.args.defaults[max(len(forward.args.defaults) - max(len(names) - count, 0), 0) :]
+    found: list[tuple[str, float | None]] = []
+    for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+        try:
+            value = ast.literal_eval(default)
+        except ValueError:  # it is computed: the caller leaves it away
+            break
+        if name in taken or not isinstance(value, float | int | None):
+            break
+        found.append((name, value))
+    return found
 
 
 def _members(cls: ast.ClassDef) -> list[ast.stmt]:

@@ -106,9 +106,12 @@ _TAKEN_BY_HOST = frozenset(
         "found",
         "function",
         "kernel",
+        "launches",
+        "made",
         "name",
         "next",
         "refusal",
+        "run",
         "self",
         "shape",
         "sm_count",
@@ -120,6 +123,66 @@ _TAKEN_BY_HOST = frozenset(
         "variants",
     }
 )
+# Names that the code of loop kernels uses beside those of its library.
+_TAKEN_BY_LOOPS = frozenset(
+    {
+        "Access",
+        "Boolean",
+        "INDEX",
+        "LAUNCH",
+        "Model",
+        "NAME",
+        "PLAN",
+        "RULES",
+        "SIGNATURES",
+        "VARIANTS",
+        "Variant",
+        "WARP",
+        "at_col",
+        "at_row",
+        "block",
+        "cache",
+        "chunk",
+        "col",
+        "compile_variant",
+        "compiled",
+        "cute",
+        "cutlass",
+        "dataclass",
+        "device",
+        "e",
+        "error",
+        "first",
+        "found",
+        "i",
+        "inside",
+        "is_row",
+        "kernel",
+        "lane",
+        "lanes",
+        "launches",
+        "made",
+        "name",
+        "prod",
+        "refusal",
+        "row",
+        "run",
+        "s",
+        "smem",
+        "stream",
+        "tensors",
+        "thread",
+        "torch",
+        "v",
+        "variants",
+        "vector",
+        "version",
+    }
+)
+_MADE_BY_LOOPS = re.compile(
+    r"x\d+|\w*_(at|raw|new|parts)\d*|rules_\w*|launch_\w*|join_\w*|(guard|index)_at\d*"
+    r"|(sum|prod|max|min|argmax|argmin|any|all|m2)_\d+\w*"
+)
 # Suffixes of the names that the emitted code makes from the user's.
 _MADE = re.compile(r"x\d+|\w*_(view|fused|stride)|\w*_fused_\d+")
 
@@ -127,6 +190,16 @@ _MADE = re.compile(r"x\d+|\w*_(view|fused|stride)|\w*_fused_\d+")
 def device_names(tensors: tuple[str, ...]) -> dict[str, str]:
     """Return a distinct name for every tensor that is free in the device code and in the launch functions."""
     return _distinct(tensors, _is_free)
+
+
+def loop_names(tensors: tuple[str, ...]) -> dict[str, str]:
+    """Return a distinct name for every tensor that is free in the code of loop kernels, host function included."""
+
+    def is_free(name: str) -> bool:
+        taken = keyword.iskeyword(name) or name in _TAKEN_BY_LOOPS or name in _TAKEN_BY_HOST or name in library_names()
+        return not taken and not _MADE_BY_LOOPS.fullmatch(name)
+
+    return _distinct(tensors, is_free)
 
 
 def host_names(tensors: tuple[str, ...]) -> dict[str, str]:

@@ -52,6 +52,8 @@ def strides_of(problem: Problem, access: Access) -> _Strides:
     strides = problem.tensor(access.tensor).type.strides
     if access.valid or access.gathered or any(i.divisor != 1 for i in access.indices):
         raise NotOneProductError(problem=problem.name, found=f"the access {access} is padded, gathered or divided")
+    if any(coefficient < 0 for index in access.indices for _, coefficient in index.terms):
+        raise NotOneProductError(problem=problem.name, found=f"the access {access} runs backwards")
     along: dict[str, int] = {}
     for index, stride in zip(access.indices, strides, strict=True):
         for axis, coefficient in index.terms:

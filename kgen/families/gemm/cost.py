@@ -22,6 +22,22 @@ L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
 
+# What it reads of the fitted numbers of a device file.
+FITTED = (
+    "fitted.launch",
+    "fitted.cluster_start",
+    "fitted.load_latency",
+    "fitted.mma_efficiency",
+    "fitted.simt_efficiency",
+    "fitted.memory_efficiency",
+    "fitted.l2_bandwidth",
+    "fitted.epilogue_step",
+    "fitted.epilogue_rate",
+    "fitted.mma_latency",
+    "fitted.direct_rate",
+    "fitted.staged_rate",
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileGrid:

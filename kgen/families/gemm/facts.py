@@ -8,10 +8,11 @@ from kgen.families.gemm.rules_facts import GemmFacts
 MAX_ALIGN_BYTES = 16  # no rule asks for more
 
 
-def facts_of(form: GemmForm, base_align: int) -> GemmFacts:
+def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTES) -> GemmFacts:
     """Return the facts of a GEMM whose operands' base addresses are aligned to `base_align` bytes.
 
-    D is allocated by the kernel's host function, so that its base always is. An empty D needs no product, and so no k.
+    `d_base_align` is what holds of D: all that can be asked for, unless D is a tensor of the caller's that is updated.
+    An empty D needs no product, and so no k.
     """
     return GemmFacts(
         m=form.m,
@@ -26,7 +27,7 @@ def facts_of(form: GemmForm, base_align: int) -> GemmFacts:
         b_major=_major(form.b),
         a_align=_align(form.a, base_align),
         b_align=_align(form.b, base_align),
-        d_align=_align_d(form),
+        d_align=_align_d(form, d_base_align),
         input_ops=int(bool(form.a_ops.ops or form.b_ops.ops)),
         fused=int(bool(form.epilogue_ops or form.epilogue_loads)),
         epilogue_load_bytes=sum(
@@ -48,12 +49,12 @@ def _align(operand: MatrixAccess, base_align: int) -> int:
     return _stride_align(steps, operand.dtype.bytes, operand.offset, base_align)
 
 
-def _align_d(form: GemmForm) -> int:
+def _align_d(form: GemmForm, base_align: int) -> int:
     """Return the alignment of D's rows; their length counts, since a bulk store moves whole units of 16 bytes."""
     if form.d.n != 1:
         return form.d.dtype.bytes
     steps = (form.n, form.d.m, *form.d.batch)
-    return _stride_align(steps, form.d.dtype.bytes, form.d.offset, MAX_ALIGN_BYTES)
+    return _stride_align(steps, form.d.dtype.bytes, form.d.offset, base_align)
 
 
 def _stride_align(strides: tuple[int, ...], element_bytes: int, offset: int, base_align: int) -> int:

@@ -74,6 +74,11 @@ class GemmForm:
     d: OutputAccess
 
     @property
+    def family(self) -> str:
+        """Name of the family."""
+        return "gemm"
+
+    @property
     def batch_count(self) -> int:
         """Number of matrix products."""
         return prod(self.batch)

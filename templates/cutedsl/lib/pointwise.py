@@ -108,3 +108,77 @@ def logsigmoid(x):
 def power(x, y):
     """x ** y."""
     return cute.math.pow(cutlass.Float32(x), cutlass.Float32(y))
+
+
+def atan2(y, x):
+    """The angle of the point (x, y)."""
+    return cute.math.atan2(cutlass.Float32(y), cutlass.Float32(x))
+
+
+def copysign(x, y):
+    """|x| with the sign of y."""
+    return cute.math.copysign(cutlass.Float32(x), cutlass.Float32(y))
+
+
+def fmod(x, y):
+    """What x / y leaves, rounded towards zero; exact, with the sign of x."""
+    return cute.math.rem(cutlass.Float32(x), cutlass.Float32(y))
+
+
+def remainder(x, y):
+    """What x / y leaves, rounded down; it has the sign of y."""
+    x, y = cutlass.Float32(x), cutlass.Float32(y)
+    rest = fmod(x, y)
+    return select((rest != 0.0) & ((rest < 0.0) != (y < 0.0)), rest + y, rest)
+
+
+def floor_divide(x, y):
+    """floor(x / y) by way of the exact remainder, as torch has it; x / y where y is 0."""
+    x, y = cutlass.Float32(x), cutlass.Float32(y)
+    rest = fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = select((rest != 0.0) & ((rest < 0.0) != (y < 0.0)), quotient - 1.0, quotient)
+    down = cute.math.floor(quotient)
+    down = select(quotient - down > 0.5, down + 1.0, down)
+    down = select(quotient != 0.0, down, copysign(0.0, x / y))
+    return select(y == 0.0, x / y, down)
+
+
+def erfinv_step(y, size):
+    """One step of Halley's method on what erf(y) misses of 1 or of 0."""
+    miss = select(size < 0.5, cute.math.erf(y) - size, (1.0 - size) - cute.math.erfc(y))
+    step = miss * 0.886226925452758 * cute.math.exp(y * y)
+    return y - step / (1.0 + y * step)
+
+
+def erfinv(x):
+    """The inverse of erf: a closed form, and two steps towards the solution."""
+    size = cute.math.abs(x)
+    logarithm = cute.math.log((1.0 - size) * (1.0 + size))
+    half = 4.330746750799873 + 0.5 * logarithm
+    root = cute.math.sqrt(half * half - logarithm * 6.802721088435374)
+    y = cute.math.sqrt(logarithm * -6.802721088435374 / (root + half))
+    y = erfinv_step(erfinv_step(y, size), size)
+    return cute.math.copysign(select(size == 1.0, float("inf"), y), x)
+
+
+def to_e4m3(x):
+    """The float8_e4m3fn element of x, saturated at 448; NaN stays NaN. `.to` fails on values that were integers."""
+    pair = cute.arch.inline_ptx(
+        "cvt.rn.satfinite.e4m3x2.f32 {$w0}, {$r0}, {$r1};",
+        write_only_types=[cutlass.Uint16],
+        read_only_args=[cutlass.Float32(0.0), x],
+    )
+    return cutlass.Uint8(pair).bitcast(cutlass.Float8E4M3FN)
+
+
+def to_e5m2(x):
+    """The float8_e5m2 element of x, and infinity beyond its range; the hardware's conversion saturates."""
+    pair = cute.arch.inline_ptx(
+        "cvt.rn.satfinite.e5m2x2.f32 {$w0}, {$r0}, {$r1};",
+        write_only_types=[cutlass.Uint16],
+        read_only_args=[cutlass.Float32(0.0), x],
+    )
+    # infinity is one step above the largest value, 57344; from 61440 on, rounding reaches it
+    step = cutlass.select_(cute.math.abs(x) >= 61440.0, cutlass.Uint16(1), cutlass.Uint16(0))
+    return cutlass.Uint8(pair + cutlass.Uint16(step)).bitcast(cutlass.Float8E5M2)

@@ -1,0 +1,92 @@
+"""The rows of VARIANTS for loop kernels: extents, accesses, and the choices of a variant, each with its reason."""
+
+import textwrap
+
+from kgen.backends.cutedsl.gemm_rows import tuple_text
+from kgen.backends.cutedsl.gemm_views import CheckView, RulesView, ValueView
+from kgen.backends.cutedsl.loop_body import NamedAccess
+from kgen.backends.cutedsl.loop_device import kernel_name, printer_of, schedule_of
+from kgen.backends.cutedsl.loop_views import LoopRowView
+from kgen.families.strided.facts import width_of
+from kgen.families.strided.form import Layout
+from kgen.families.strided.rules import bind_loop
+from kgen.planning.plan_loops import LoopVariant
+from kgen.rules.specialise import kernel_rules
+from kgen.target import Device
+
+KEPT = ("vec", "steps", "threads", "row_threads", "cluster")
+
+
+def loop_row(variant: LoopVariant, names: dict[str, str]) -> LoopRowView:
+    """Return the row of one variant."""
+    choice, form = variant.choice, variant.form
+    reasons = [f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}; {variant.guard}"]
+    if variant.runners_up:
+        second = variant.runners_up[0]
+        reasons.append(f"next best: {second.candidate}, predicted {second.time_us:.1f} us")
+    chosen = {name: _chosen(variant, name) for name in KEPT}
+    values = [
+        ValueView("launch", f'"launch_{kernel_name(variant)}"'),
+        ValueView("rows", tuple_text(form.kept[::-1])),
+        ValueView("cols", tuple_text(form.reduced[::-1])),
+        *(ValueView(name, str(value)) for name, value in chosen.items()),
+        ValueView("ctas", str(max(choice.ctas, 1))),
+        ValueView("exact", str(_is_exact(variant, chosen))),
+        ValueView("exchanged", str(_exchanged(variant, chosen))),
+    ]
+    accesses = [_access(found, variant) for found in printer_of(variant, names).accesses]
+    shown = tuple(part for reason in reasons for part in textwrap.wrap(reason, 110))
+    return LoopRowView(variant.name, shown, tuple(values), tuple(accesses))
+
+
+def loop_rules(variant: LoopVariant, device: Device) -> RulesView:
+    """Return the rules of a variant as the kernel carries them."""
+    point = dict(variant.choice.candidate.choices)
+    bound = bind_loop(variant.form.family, variant.facts, device)
+    kept = tuple(name for name in KEPT if name in point)
+    rules = kernel_rules(bound, point, kept, lambda name: f"v.{name}" if name in kept else name)
+    checks = tuple(
+        CheckView((*_string(check.text), f"{check.condition},", *_string(check.because))) for check in rules.checks
+    )
+    return RulesView(variant.name, tuple(f"{name} = {code}" for name, code in rules.derived), checks)
+
+
+def _string(text: str) -> tuple[str, ...]:
+    parts = textwrap.wrap(text, 96, drop_whitespace=False) or [""]
+    return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')
+
+
+def _chosen(variant: LoopVariant, name: str) -> int:
+    choices = dict(variant.choice.candidate.choices)
+    return int(choices[name]) if name in choices else 1
+
+
+def _access(found: NamedAccess, variant: LoopVariant) -> str:
+    walk = found.walk
+    parts = [f"rows={tuple_text(walk.kept[::-1])}", f"cols={tuple_text(walk.reduced[::-1])}"]
+    parts += [f"base={walk.base}"] if walk.base else []
+    if found.access is not None:
+        width = width_of(found.access, variant.form, _chosen(variant, "vec"), variant.base_align)
+        parts += [f"width={width}"] if width != 1 else []
+    return f"Access({', '.join(parts)}),  # {found.name}"
+
+
+def _span(variant: LoopVariant, chosen: dict[str, int]) -> int:
+    lanes = chosen["row_threads"] * chosen["cluster"] * chosen["steps"]
+    return lanes * (chosen["vec"] if variant.form.layout is Layout.ROWS else 1)
+
+
+def _is_exact(variant: LoopVariant, chosen: dict[str, int]) -> bool:
+    """Return whether every vector of every chunk lies inside of its row."""
+    cols = variant.form.cols
+    if schedule_of(variant) == "resident":
+        return _span(variant, chosen) == cols
+    return cols % _span(variant, chosen) == 0
+
+
+def _exchanged(variant: LoopVariant, chosen: dict[str, int]) -> int:
+    """Return how many states of one kind lie in smem at once."""
+    if variant.form.layout is Layout.ROWS:
+        rounds = chosen["steps"] if schedule_of(variant) == "scan" else 1
+        return rounds * chosen["cluster"] * max(chosen["threads"] // 32, 1)
+    return chosen["threads"] * chosen["vec"]

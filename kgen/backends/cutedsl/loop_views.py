@@ -1,0 +1,169 @@
+"""What the templates of loop kernels print: flat, printable values; made by `loops.py` and its neighbours."""
+
+from dataclasses import dataclass
+
+from kgen.backends.cutedsl.gemm_views import RulesView, UnreadView, ValueView
+from kgen.backends.cutedsl.loop_body import Lines, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentView:
+    """Registers for the vectors of one tensor."""
+
+    name: str
+    access: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopKernelView:
+    """One kernel that keeps or streams rows; `column` is the first column of vector `s`, `chunk` columns of a pass."""
+
+    signature: Lines
+    doc: str
+    accesses: Lines
+    exchanges: Lines
+    meet: Lines
+    place: Lines
+    column: str
+    chunk: str
+    setup: Lines
+    fragments: tuple[FragmentView, ...]
+    reads: Lines
+    phases: tuple[Phase, ...]
+    outputs: tuple[FragmentView, ...]
+    late: tuple[FragmentView, ...]
+    late_reads: Lines
+    elements: Lines
+    writes: Lines
+    row_writes: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class FlatKernelView:
+    """One pointwise kernel."""
+
+    signature: Lines
+    doc: str
+    accesses: Lines
+    fragments: tuple[FragmentView, ...]
+    reads: Lines
+    outputs: tuple[FragmentView, ...]
+    elements: Lines
+    writes: Lines
+    row_writes: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRowsView:
+    """A scan along consecutive elements: each vector by itself, then the vectors of a chunk, then what came before."""
+
+    signature: Lines
+    doc: str
+    accesses: Lines
+    exchanges: Lines
+    place: Lines
+    column: str
+    inside: str
+    element: str
+    setup: Lines
+    start: Lines
+    fragments: tuple[FragmentView, ...]
+    reads: Lines
+    scanned: Lines
+    vector_start: Lines
+    steps: Lines
+    vector_end: Lines
+    combine: Lines
+    outputs: tuple[FragmentView, ...]
+    elements: Lines
+    writes: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ScanColumnsView:
+    """A scan across rows of consecutive elements: every thread walks down its own vector."""
+
+    signature: Lines
+    doc: str
+    accesses: Lines
+    place: Lines
+    column: str
+    inside: str
+    setup: Lines
+    start: Lines
+    fragments: tuple[FragmentView, ...]
+    reads: Lines
+    steps: Lines
+    outputs: tuple[FragmentView, ...]
+    elements: Lines
+    writes: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchView:
+    """The launch function of one kernel; `recast` gives fp8 tensors, which arrive as bytes, their element type."""
+
+    name: str
+    tensors: Lines
+    recast: Lines
+    call: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRowView:
+    """One row of VARIANTS."""
+
+    name: str
+    reasons: Lines
+    values: tuple[ValueView, ...]
+    accesses: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFileView:
+    """The whole kernel.py; `sections` are the device code, `host` the host code, rendered before."""
+
+    title: str
+    doc: Lines
+    imports: Lines
+    constants: Lines
+    rows: tuple[LoopRowView, ...]
+    rules: tuple[RulesView, ...]
+    sections: Lines
+    host: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSignatureView:
+    """The tensors of one variant, a line each."""
+
+    variant: str
+    lines: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCaseView:
+    """One case of the host function: its key, the tensors it makes, and the variants of each kernel."""
+
+    key: Lines
+    made: Lines
+    launches: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHostView:
+    """What the template of the host code reads."""
+
+    name: str
+    signatures: tuple[LoopSignatureView, ...]
+    cases: tuple[LoopCaseView, ...]
+    parameters: Lines
+    first: str
+    unread: tuple[UnreadView, ...]
+    made: Lines
+    calls: tuple[Lines, ...]
+    result: str
+    launches: Lines
+    rules: tuple[ValueView, ...]
+    may_be_empty: bool

@@ -1,0 +1,64 @@
+"""What the templates of programs print: flat, printable values. Made by `program.py`, `program_host.py`."""
+
+from dataclasses import dataclass
+
+from kgen.backends.cutedsl.gemm_views import UnreadView
+
+Lines = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A part of the file: what the comment above it says, and its text."""
+
+    comment: Lines
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFileView:
+    """The whole kernel.py; `parts` are what the kernels share and each kernel, `host` the host code."""
+
+    title: str
+    doc: Lines
+    imports: Lines
+    parts: tuple[PartView, ...]
+    host: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """An entry of a dict of the host code: its key, and what it holds, a line each."""
+
+    key: str
+    lines: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCaseView:
+    """One case of the host function: its key, the tensors it makes, and the variants of each kernel."""
+
+    key: Lines
+    made: Lines
+    launches: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramHostView:
+    """What the template of the host code reads; `calls` are the launches in order."""
+
+    name: str
+    tables: Lines
+    signatures: tuple[EntryView, ...]
+    launches: Lines
+    rules: Lines
+    persistent: Lines
+    accepts: tuple[EntryView, ...]
+    cases: tuple[ProgramCaseView, ...]
+    parameters: Lines
+    first: str
+    unread: tuple[UnreadView, ...]
+    made: Lines
+    calls: tuple[Lines, ...]
+    result: str
+    may_be_empty: bool

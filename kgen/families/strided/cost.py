@@ -1,0 +1,142 @@
+"""How long a loop kernel takes: bytes through memory, work of the units, and what a CTA waits for; docs/cost_model.md.
+
+Works on whole columns of candidates and reads the axes and the lets that the rules of the loop families define. It
+never rejects. The constants are fitted to `benchmarks/loop_candidates.py`; those of a device are in its file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgen.families.strided.facts import LoopFacts
+from kgen.rules.arithmetic import ceil_div
+from kgen.target import Device
+
+Columns = Mapping[str, np.ndarray]
+Array = Any  # np.ndarray, one entry per candidate
+
+OP_CYCLES = 1.3  # issue slots of one op on one element
+VECTOR_CYCLES = 5.4  # of the addresses, loads and stores of one vector
+LANES = 128  # threads of a unit that issue in one cycle
+RUN_BYTES = 12  # that each run of consecutive bytes costs beside what it moves
+FLIGHT_BYTES = 4000  # in flight on a unit that are worth nothing
+CONTENTION = 5.5  # exponent of the generalised mean that joins resources
+DRAIN = 0.06  # of a CTA's time that its place on a unit is not full, while it starts and ends
+SERIAL = 0.4  # of the computing that a lone CTA on a unit does while nothing is loaded
+L1_BYTES = 160e3  # of a unit, beside what kernels exchange through smem
+L1_COST = 0.2  # of a read that hits L1, in terms of memory
+L2_RATE = 0.7  # of the L2's bandwidth that reads and writes reach side by side
+L2_SHARE = 0.5  # of the L2 that rows read again may fill
+L2_COST = 0.69  # of a read that hits L2, in terms of memory
+WARP_EXCHANGE_US = 0.0001  # of one shuffle step of all values
+SMEM_EXCHANGE_US = 0.01
+CHAIN_CYCLES = 2.7  # from one op of a thread to the next that waits for it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopTime:
+    """Microseconds of a launch: what each resource alone would take, and all of it together."""
+
+    memory: Array  # bytes at the device's bandwidth
+    reach: Array  # bytes at what the busy units can draw
+    l2: Array  # what all units read and write, shared tensors included
+    compute: Array
+    waiting: Array  # latencies that the CTAs at once do not hide
+    ctas: Array  # starting them
+    fill: float
+    launch: float
+    total: Array
+    waves: Array
+    efficiency: Array
+
+
+RESOURCES = ("memory", "reach", "l2", "compute", "waiting", "ctas")
+
+
+def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
+    """Return the predicted time of every candidate."""
+    shape = _Shape(columns, facts)
+    slots = np.maximum(device.compute_units // shape.cluster, 1) * shape.cluster * shape.per_unit
+    ctas = np.maximum(shape.ctas, 1)  # of an empty result, too
+    active, units = np.minimum(slots, ctas), np.minimum(device.compute_units, ctas)
+    elements = facts.rows * facts.cols
+    again = 1 + (shape.sweeps - 1) * _reread(shape, facts, device, active)
+    moved = elements * (facts.load_bytes * again + facts.store_bytes) / shape.coalescing
+    flight = shape.per_unit * shape.threads * shape.steps * shape.vec * max(facts.held_bytes, 1)
+    bandwidth = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")  # bytes/us
+    cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * L2_RATE
+    slots_per_us = LANES * device.value("quantities.clock") * 1e3 * units
+    work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops)
+    latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
+    chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
+    one = shape.sweeps * shape.chunks * (latency + chain) + _exchange(shape, facts, device)
+    times = {
+        "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight),
+        "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
+        "l2": elements * (facts.load_bytes * shape.sweeps + facts.store_bytes + _shared(shape, facts)) / cache_rate,
+        "compute": work / slots_per_us,
+        "waiting": one * ctas / active,
+        "ctas": ctas * device.value("fitted.cta_start") * 1e-3,
+    }
+    slowest = np.maximum(np.maximum.reduce(list(times.values())), 1e-9)
+    joined = slowest * np.sum([(t / slowest) ** CONTENTION for t in times.values()], axis=0) ** (1 / CONTENTION)
+    alone = times["compute"] * SERIAL / shape.per_unit
+    total = launch + latency / 2 + np.maximum(joined * (1 + DRAIN / shape.per_unit**2) + alone, one)
+    waves = ceil_div(ctas, slots)
+    return LoopTime(
+        **times,
+        fill=latency / 2,
+        launch=launch,
+        total=total,
+        waves=waves,
+        efficiency=ctas / (waves * slots),
+    )
+
+
+class _Shape:
+    """What a candidate does with the rows: chunks, sweeps and idle places."""
+
+    def __init__(self, columns: Columns, facts: LoopFacts) -> None:
+        self.vec, self.steps, self.threads = columns["vec"], columns["steps"], columns["threads"]
+        one = np.ones_like(self.vec)
+        self.cluster = columns.get("cluster", one)
+        self.row_threads = columns.get("row_threads", one)
+        self.ctas, self.per_unit = columns["ctas"], np.maximum(columns["ctas_per_unit"], 1)
+        flat, in_rows = facts.layout == "flat", facts.layout == "rows"
+        schedule = columns.get("schedule")
+        once = one.astype(bool) if schedule is None else schedule == "resident"
+        scan = np.zeros_like(once) if schedule is None else schedule == "scan"
+        span = self.row_threads * self.cluster * (self.vec if in_rows else 1) * self.steps
+        self.chunks = one if flat else np.where(once, 1, ceil_div(max(facts.cols, 1), span))
+        self.sweeps = one if flat else np.where(once | scan, 1, max(facts.phases + facts.writes_elements, 1))
+        self.padding = one if flat else np.maximum(span * self.chunks / max(facts.cols, 1), 1)
+        self.scans = scan
+        side_by_side = self.row_threads if in_rows else self.threads // self.row_threads
+        run = self.vec * (self.threads if flat else side_by_side) * facts.narrow_bytes
+        self.coalescing = run / (run + RUN_BYTES)
+        self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
+
+
+def _reread(shape: _Shape, facts: LoopFacts, device: Device, active: Array) -> Array:
+    """Return what reading the elements once more costs, in terms of the first time."""
+    held = shape.rows_of_cta * facts.cols * facts.load_bytes
+    in_l1 = shape.per_unit * held <= L1_BYTES
+    in_l2 = active * held <= L2_SHARE * device.value("quantities.l2") * 1e6
+    return np.where(shape.chunks == 1, 0.0, np.where(in_l1, L1_COST, np.where(in_l2, L2_COST, 1.0)))
+
+
+def _shared(shape: _Shape, facts: LoopFacts) -> Array:
+    """Return the bytes of an element that come from L2 though many rows share them: those that L1 has not kept."""
+    footprint = facts.cols * (facts.shared_bytes + facts.load_bytes)
+    missed = np.where(shape.cluster > 1, 1.0, np.clip((footprint - L1_BYTES * 0.8) / L1_BYTES, 0.0, 1.0))
+    return facts.shared_bytes * missed
+
+
+def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
+    """Return the time that the threads of a row exchange what they found: shuffles, then smem, then the cluster."""
+    warp = WARP_EXCHANGE_US * np.log2(np.maximum(np.minimum(shape.row_threads, 32), 1))
+    smem = np.where(shape.row_threads > 32, SMEM_EXCHANGE_US, 0.0)
+    cluster = np.where(shape.cluster > 1, device.value("fitted.cluster_exchange"), 0.0)
+    return np.where(shape.scans, shape.chunks * (shape.steps * warp + 2 * smem), facts.phases * (warp + smem + cluster))

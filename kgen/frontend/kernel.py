@@ -1,0 +1,211 @@
+"""One kernel: the Problem that stores given values, if it is one that a kernel can compute in a single pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kgen.errors.frontend import ChainTooLongError
+from kgen.frontend.body import Body
+from kgen.frontend.indices import AxisSplit, Indices, NotOneKernel
+from kgen.frontend.kernel_axes import Axes, split_axis
+from kgen.frontend.promotion import compute_dtype
+from kgen.ir.access import Access
+from kgen.ir.graph import OpGraph, ValueRef
+from kgen.ir.problem import (
+    Axis,
+    Const,
+    Contract,
+    Gather,
+    Index,
+    Load,
+    Map,
+    Problem,
+    ProblemTensor,
+    Reduce,
+    Scan,
+    Statement,
+    Store,
+    TensorRole,
+)
+from kgen.ir.tensor import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A value that a kernel stores, and the tensor it goes to."""
+
+    ref: ValueRef
+    name: str
+    type: TensorType
+    role: TensorRole = TensorRole.OUTPUT
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The graph, and the tensors that hold values which other kernels compute."""
+
+    graph: OpGraph
+    external: Mapping[ValueRef, ProblemTensor]
+
+
+def write(name: str, source: Source, targets: tuple[Target, ...], *, is_product: bool) -> Problem:
+    """Return the Problem that stores the targets, with working names for its axes.
+
+    Raises `NotOneKernel` if no single kernel does, and an `UnsupportedError` if no kernel does.
+    """
+    problem, body = _drafted(name, source, targets, keeps_units=is_product)
+    if is_product:
+        _check_product(problem)
+        return problem
+    problem = _without_unused(problem)
+    _check_reduction(problem, body)
+    return problem
+
+
+def draft(source: Source, target: Target) -> Problem:
+    """Return the Problem of a matrix product, whatever its operands are."""
+    return _drafted("draft", source, (target,), keeps_units=True)[0]
+
+
+def _drafted(name: str, source: Source, targets: tuple[Target, ...], *, keeps_units: bool) -> tuple[Problem, Body]:
+    splits: dict[str, tuple[int, ...]] = {}
+    while True:
+        axes = Axes(splits, keeps_units=keeps_units)
+        names = {ref: tensor.name for ref, tensor in source.external.items()}
+        try:
+            body = Body(source.graph, axes, names)
+            stores = _stores(body, targets)
+            return _problem(name, source, body, targets, stores), body
+        except AxisSplit as split:
+            split_axis(splits, axes, split)
+        except RecursionError:  # a value asks for its operands, and so a chain of operations nests calls
+            nodes = source.graph.nodes
+            raise ChainTooLongError(where=nodes[-1].where if nodes else None, count=len(nodes)) from None
+
+
+def _stores(body: Body, targets: tuple[Target, ...]) -> dict[str, Store]:
+    """Return the store of each target; the largest comes first, so that it gives the axes their order."""
+    places: dict[str, Indices] = {}
+    for target in sorted(targets, key=lambda t: -t.type.numel):
+        label = "out" if not places else f"{target.name}:out"
+        places[target.name] = body.alignment.stored_indices(target.ref, target.type.static_shape, label)
+    stores = {}
+    for target in targets:
+        value = body.value(target.ref, places[target.name])
+        if isinstance(value, Const):
+            value = body.cast(value, compute_dtype(target.type.dtype))
+        stores[target.name] = Store(value, Access(target.name, places[target.name]))
+    return stores
+
+
+def _problem(
+    name: str, source: Source, body: Body, targets: tuple[Target, ...], stores: Mapping[str, Store]
+) -> Problem:
+    read = {s.access.tensor for s in body.statements if isinstance(s, Load | Gather)}
+    updated = {t.name for t in targets if t.role is TensorRole.UPDATED}
+    tensors = [
+        ProblemTensor(i.name, i.type, TensorRole.UPDATED if i.name in updated else TensorRole.INPUT)
+        for i in source.graph.inputs
+        if i.name in read | updated
+    ]
+    tensors += [t for t in source.external.values() if t.name in read]
+    tensors += [ProblemTensor(t.name, t.type, t.role) for t in targets if t.role is TensorRole.OUTPUT]
+    axes = tuple(Axis(axis, extent) for axis, extent in body.axes.extents.items())
+    return Problem(name, axes, tuple(tensors), (*body.statements, *stores.values()))
+
+
+def _without_unused(problem: Problem) -> Problem:
+    """Return the problem without statements, axes and inputs that no store needs."""
+    needed: set[str] = set()
+    kept: list[Statement] = []
+    for statement in reversed(problem.body):
+        if isinstance(statement, Store) or statement.result in needed:
+            kept.append(statement)
+            needed.update(operands_of(statement))
+    body = tuple(reversed(kept))
+    accesses = [s.access for s in body if isinstance(s, Load | Gather | Store)]
+    used = {a for access in accesses for a in access.axes} | {s.axis for s in body if isinstance(s, Index)}
+    read = {access.tensor for access in accesses}
+    axes = tuple(a for a in problem.axes if a.name in used)
+    return replace(problem, axes=axes, tensors=tuple(t for t in problem.tensors if t.name in read), body=body)
+
+
+def operands_of(statement: Statement) -> tuple[str, ...]:
+    """Return the values that a statement uses."""
+    match statement:
+        case Contract(lhs=lhs, rhs=rhs):
+            return (lhs, rhs)
+        case Reduce(operand=operand) | Scan(operand=operand):
+            return (operand,)
+        case Map(operands=operands):
+            return tuple(o for o in operands if isinstance(o, str))
+        case Gather(index=index):
+            return (index,)
+        case Store(value=value):
+            return (value,)
+    return ()
+
+
+def _check_product(problem: Problem) -> None:
+    """Require one matrix product of two loaded operands with pointwise operations around it, and one store."""
+    products = [s for s in problem.body if isinstance(s, Contract)]
+    other = [s for s in problem.body if not isinstance(s, Load | Map | Contract | Store)]
+    if len(products) != 1 or other or sum(isinstance(s, Store) for s in problem.body) != 1:
+        raise NotOneKernel("it is more than one matrix product with one result")
+    if any(isinstance(s, Load) and s.access.valid for s in problem.body):
+        raise NotOneKernel("a matrix product reads no tensor inside bounds")
+
+
+def product_operands(problem: Problem) -> tuple[bool, bool]:
+    """Return whether the product's first and second operand is one loaded element with pointwise operations on it."""
+    (product,) = (s for s in problem.body if isinstance(s, Contract))
+    definitions = problem.definitions()
+
+    def simple(value: str) -> bool:
+        needed, stack = set[str](), [value]
+        while stack:
+            if (name := stack.pop()) not in needed:
+                needed.add(name)
+                stack += operands_of(definitions[name])
+        loads = [definitions[n] for n in needed if isinstance(definitions[n], Load)]
+        rest = [n for n in needed if not isinstance(definitions[n], Load | Map)]
+        steps = [c for s in loads if isinstance(s, Load) for i in s.access.indices for _, c in i.terms]
+        bounded = any(isinstance(s, Load) and s.access.valid for s in loads)
+        return len(loads) == 1 and not rest and not bounded and all(c > 0 for c in steps)
+
+    return simple(product.lhs), simple(product.rhs)
+
+
+def updates_in_place(problem: Problem, name: str) -> bool:
+    """Return whether a kernel may write an input: no other point, and no other store, may read what it overwrites."""
+    (store,) = (s for s in problem.body if isinstance(s, Store) and s.access.tensor == name)
+    reads = [s for s in problem.body if isinstance(s, Load | Gather) and s.access.tensor == name]
+    if any(isinstance(s, Gather) or s.access.indices != store.access.indices for s in reads):
+        return False
+    if not reads or set(store.access.axes) == {a.name for a in problem.axes}:
+        return True
+    tainted = {s.result for s in reads}
+    for statement in problem.body:
+        if tainted.intersection(operands_of(statement)):
+            if isinstance(statement, Store) and statement is not store:
+                return False
+            if not isinstance(statement, Store):
+                tainted.add(statement.result)
+    return True
+
+
+def _check_reduction(problem: Problem, body: Body) -> None:
+    """Require one set R of reduced axes; stores on the other axes K, on K and R, or on none; a reduction along K."""
+    if any(isinstance(s, Contract) for s in problem.body):
+        raise NotOneKernel("a matrix product has a kernel of its own")
+    runs = {s.result: frozenset(s.axes) for s in problem.body if isinstance(s, Reduce)}
+    runs |= {s.result: frozenset({s.axis}) for s in problem.body if isinstance(s, Scan)}
+    if len(set(runs.values())) > 1:
+        raise NotOneKernel("it reduces over different axes")
+    reduced = next(iter(runs.values()), frozenset())
+    stores = [s for s in problem.body if isinstance(s, Store)]
+    used = frozenset().union(*(body.along[r] for r in runs), *(s.access.axes for s in stores))
+    kept = used - reduced
+    if any(frozenset(s.access.axes) not in (kept, kept | reduced, frozenset()) for s in stores):
+        raise NotOneKernel("its results have different axes")
+    if runs and all(body.along[r] - reduced != kept for r in runs):
+        raise NotOneKernel("no reduction runs along all of its axes")

@@ -1,0 +1,97 @@
+"""Candidates of a loop kernel: every legal choice counted, the best ones listed with where their time goes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgen.families.strided.cost import RESOURCES, LoopTime, loop_time
+from kgen.families.strided.facts import LoopFacts
+from kgen.families.strided.rules import bind_loop
+from kgen.planning import TOP
+from kgen.planning.choice import Candidate, Candidates, RankedCandidate
+from kgen.rules.diagnose import no_legal_candidate
+from kgen.rules.explain import Explanation, complete, explain
+from kgen.rules.model import Value
+from kgen.rules.solve import LegalSet, solve
+from kgen.target import Device
+
+RESOLUTION = 0.025  # relative: candidates whose predictions differ by less count as equal
+TYPICAL_THREADS = 256
+FEW_STEPS = 4  # vectors a thread has in flight, fewer of which are no advantage
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCandidate(Candidate):
+    """One legal choice for a loop kernel."""
+
+    def __str__(self) -> str:
+        chosen = dict(self.choices)
+        vectors = f"{chosen['steps']} x {chosen['vec']} elements a thread, {chosen['threads']} threads"
+        if "schedule" not in chosen:
+            return vectors
+        cluster = f", cluster {chosen['cluster']}" if chosen["cluster"] != 1 else ""
+        return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}"
+
+
+def solve_loop(
+    family: str, facts: LoopFacts, device: Device, *, fixed: Mapping[str, Value] | None = None, top: int | None = TOP
+) -> Candidates:
+    """Return the best legal candidates of a loop kernel on a device. Raises `NoLegalCandidateError`."""
+    legal = legal_loops(family, facts, device, fixed=fixed)
+    time = loop_time(legal.columns, facts, device)
+    order = loop_order(legal, time)
+    rows = order if top is None else order[:top]
+    ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
+    return Candidates(ranked, legal.total, legal.count, legal.rejections)
+
+
+def legal_loops(family: str, facts: LoopFacts, device: Device, *, fixed: Mapping[str, Value] | None = None) -> LegalSet:
+    """Return every legal point in solver order. Raises `NoLegalCandidateError`."""
+    legal = solve(bind_loop(family, facts, device), fixed)
+    if not legal.count:
+        raise no_legal_candidate(legal, fixed or {})
+    return legal
+
+
+def loop_order(legal: LegalSet, time: LoopTime) -> np.ndarray:
+    """Sort by time over the best, in steps of what the model resolves.
+
+    Among equals, longer vectors, resident rows and smaller clusters come first, then few vectors a thread, then CTAs of
+    about 256 threads, then the time itself in nanoseconds and the solver's order.
+    """
+    columns = legal.columns
+    cluster = columns.get("cluster", np.ones_like(columns["vec"]))
+    size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
+    resolved = np.floor(np.log(time.total / time.total.min()) / RESOLUTION)
+    steps = np.maximum(columns["steps"], FEW_STEPS)
+    reread = columns["schedule"] == "streamed" if "schedule" in columns else np.zeros_like(steps)
+    return np.lexsort((np.round(time.total, 3), size, steps, cluster, reread, -columns["vec"], resolved))
+
+
+def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
+    """Explain a point, which may leave axes open: the best legal completion, else the one that breaks fewest rules."""
+    bound = bind_loop(family, facts, device)
+    legal = solve(bound, point)
+    if not legal.count:
+        return explain(bound, complete(bound, point))
+    best = int(loop_order(legal, loop_time(legal.columns, facts, device))[0])
+    return explain(bound, dict(legal.point(best)))
+
+
+def _ranked(legal: LegalSet, time: LoopTime, row: int) -> RankedCandidate:
+    resources = {name: _us(getattr(time, name)[row]) for name in RESOURCES}
+    once = {"fill": _us(time.fill), "launch": _us(time.launch)}
+    return RankedCandidate(
+        candidate=LoopCandidate(legal.point(row), legal.derived(row)),
+        time_us=_us(time.total[row]),
+        terms=tuple({**resources, **once}.items()),
+        bound_by=max(resources, key=lambda name: resources[name]),
+        ctas=int(legal.columns["ctas"][row]),
+        waves=int(time.waves[row]),
+        wave_efficiency=round(float(time.efficiency[row]), 4),
+    )
+
+
+def _us(time: float) -> float:
+    return round(float(time), 3)

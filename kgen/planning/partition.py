@@ -1,0 +1,124 @@
+"""Program -> Program: the loop kernels of a program, each whole, cut or split, whichever is predicted to be fastest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.strided.classify import classify_loop
+from kgen.families.strided.cuts import Cut, can_split, cut_after_first_phase, split_reduction, splittable_axes
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, facts_of
+from kgen.families.strided.online import online
+from kgen.ir.access import Access
+from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
+from kgen.ir.program import Buffer, Program
+from kgen.planning.loops import solve_loop
+from kgen.target import Device
+
+PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096)
+INFINITE = float("inf")
+GAIN = 0.97  # a cut has to be predicted this much faster: one kernel is simpler than two
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """A problem in kernels, with the predicted time of all of them."""
+
+    problems: tuple[Problem, ...]
+    buffers: tuple[Buffer, ...]
+    time_us: float
+    reasons: tuple[str, ...]
+
+
+def partition(program: Program, device: Device) -> tuple[Program, tuple[str, ...]]:
+    """Return the program in the kernels that a device is to run, and why these."""
+    pieces = [_best(online(problem), device) for problem in program.problems]
+    problems = tuple(p for piece in pieces for p in piece.problems)
+    buffers = (*program.buffers, *(b for piece in pieces for b in piece.buffers))
+    taken = {t.name for p in program.problems for t in p.tensors} - {b.name for b in program.buffers}
+    free = (name for name in (f"buffer_{i}" for i in count()) if name not in taken)
+    renamed = {b.name: next(free) for b in buffers}
+    names = [program.name] if len(problems) == 1 else [f"{program.name}_{i}" for i in range(len(problems))]
+    made = tuple(_renamed(p, name, renamed) for p, name in zip(problems, names, strict=True))
+    new = replace(program, problems=made, buffers=tuple(replace(b, name=renamed[b.name]) for b in buffers))
+    return new, tuple(reason for piece in pieces for reason in piece.reasons)
+
+
+def _best(problem: Problem, device: Device) -> _Pieces:
+    if any(isinstance(s, Contract) for s in problem.body):
+        return _Pieces((problem,), (), 0.0, ())
+    whole = _whole(problem, device)
+    best = whole
+    options = [(c, why, _whole(c.first, device), _whole(c.second, device)) for c, why in _splits(problem, device)]
+    options += [(c, why, _best(c.first, device), _best(c.second, device)) for c, why in _cuts(problem)]
+    for cut, why, first, second in options:
+        time = first.time_us + second.time_us
+        if time < best.time_us * GAIN or (best.time_us == INFINITE and time < best.time_us):
+            alone = f"{whole.time_us:.1f} us in one kernel" if whole.time_us < INFINITE else "no single kernel is legal"
+            reason = f"{problem.name}: {why}, predicted {time:.1f} us; {alone}"
+            buffers = (*cut.buffers, *first.buffers, *second.buffers)
+            reasons = (reason, *first.reasons, *second.reasons)
+            best = _Pieces((*first.problems, *second.problems), buffers, time, reasons)
+    return best
+
+
+def _whole(problem: Problem, device: Device) -> _Pieces:
+    return _Pieces((problem,), (), _time(problem, device), ())
+
+
+def _time(problem: Problem, device: Device) -> float:
+    """Return the predicted time of one kernel in microseconds, infinite where none is legal."""
+    form = classify_loop(problem)
+    try:
+        return solve_loop(form.family, facts_of(form, MAX_ACCESS_BYTES), device, top=1).ranked[0].time_us
+    except NoLegalCandidateError:
+        return INFINITE
+
+
+def _names(problem: Problem) -> tuple[str, ...]:
+    """Return names for the buffers of a cut, which no other cut has."""
+    count = 2 * sum(isinstance(s, Reduce) for s in problem.body)
+    return tuple(f"{problem.name}.{i}" for i in range(count))
+
+
+def _cuts(problem: Problem) -> Iterator[tuple[Cut, str]]:
+    found = cut_after_first_phase(problem, _names(problem))
+    if found is not None:
+        yield found, "cut after the first reductions"
+
+
+def _splits(problem: Problem, device: Device) -> Iterator[tuple[Cut, str]]:
+    """Yield splits in as many parts as give the device enough CTAs; the best by the time of the first kernel."""
+    if not can_split(problem):
+        return
+    found: list[tuple[float, Cut, str]] = []
+    for axis in splittable_axes(problem):
+        extent = problem.axis(axis).extent
+        assert isinstance(extent, int)
+        for parts in PARTS:
+            if extent % parts or extent // parts < 2:
+                continue
+            cut = split_reduction(problem, axis, parts, _names(problem))
+            time = _time(cut.first, device) + _time(cut.second, device)
+            found.append((time, cut, f"{axis} reduced in {parts} parts"))
+    if found:
+        _, cut, why = min(found, key=lambda entry: entry[0])
+        yield cut, why
+
+
+def _renamed(problem: Problem, name: str, buffers: dict[str, str]) -> Problem:
+    """Return the problem under its final name, its buffers under theirs."""
+    tensors = tuple(replace(t, name=buffers.get(t.name, t.name)) for t in problem.tensors)
+    return replace(problem, name=name, tensors=tensors, body=tuple(_statement(s, buffers) for s in problem.body))
+
+
+def _statement(s: Statement, buffers: dict[str, str]) -> Statement:
+    match s:
+        case Load() | Gather() | Store():
+            return replace(s, access=_access(s.access, buffers))
+        case _:
+            return s
+
+
+def _access(access: Access, buffers: dict[str, str]) -> Access:
+    return replace(access, tensor=buffers.get(access.tensor, access.tensor))

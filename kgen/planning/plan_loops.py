@@ -1,0 +1,66 @@
+"""LoopForms -> variants of one kernel: the aligned one, and one for any base address where that needs another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of, width_of
+from kgen.families.strided.form import LoopForm
+from kgen.planning.loops import solve_loop
+from kgen.planning.plan import RUNNERS_UP, Guard, Variant
+from kgen.rules.model import Value
+from kgen.target import Device
+
+
+@dataclass(frozen=True, slots=True)
+class LoopVariant(Variant):
+    """A variant of a loop kernel; `base_align` is what its accesses assume of base addresses, in bytes."""
+
+    form: LoopForm
+    facts: LoopFacts
+    base_align: int
+
+
+def plan_loop(
+    case: str,
+    kernel: str,
+    form: LoopForm,
+    device: Device,
+    fixed: Mapping[str, Value],
+    base_align: int,
+    made: frozenset[str] = frozenset(),
+) -> tuple[LoopVariant, ...]:
+    """Return the variants of one loop kernel in one case; `made` are the tensors that the host function allocates."""
+    form = replace(form, given=tuple(t for t in form.given if t not in made))
+    aligned = _variant(case, kernel, form, device, fixed, MAX_ACCESS_BYTES)
+    if base_align >= MAX_ACCESS_BYTES or not aligned.guard.base_align:
+        return (aligned,)
+    if form.is_empty:
+        return (_variant(case, kernel, form, device, fixed, base_align),)
+    open_axes = {axis: value for axis, value in fixed.items() if axis != "vec"}
+    return (aligned, _variant(case, kernel, form, device, open_axes, base_align))
+
+
+def _variant(
+    case: str, kernel: str, form: LoopForm, device: Device, fixed: Mapping[str, Value], base_align: int
+) -> LoopVariant:
+    facts = facts_of(form, base_align)
+    candidates = solve_loop(form.family, facts, device, fixed=fixed, top=RUNNERS_UP + 1)
+    choice, *others = candidates.ranked
+    wide = base_align >= MAX_ACCESS_BYTES
+    vec = choice.candidate.number("vec")
+    accesses = (*form.loads, *form.stores)
+    wide_ones = (a for a in accesses if a.tensor in form.given and width_of(a, form, vec, base_align) > 1)
+    tensors = dict.fromkeys(a.tensor for a in wide_ones)
+    kind = str(dict(choice.candidate.choices).get("schedule", "flat"))
+    return LoopVariant(
+        name=f"{case}_{kind}{'' if wide and tensors else '_any'}",
+        case=case,
+        kernel=kernel,
+        guard=Guard(tuple((tensor, MAX_ACCESS_BYTES) for tensor in tensors)) if wide else Guard(()),
+        form=form,
+        facts=facts,
+        choice=choice,
+        runners_up=tuple(others),
+        candidates=candidates,
+        base_align=base_align,
+    )

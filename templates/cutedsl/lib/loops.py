@@ -1,0 +1,272 @@
+"""Parts of the loop kernels in CuTe DSL; a kernel.py takes over those that it uses, as they stand here.
+
+A kernel sees rows (kept axes) and columns (reduced axes); coordinates, extents and strides are tuples, innermost axis
+first. `v` is a row of VARIANTS. What several threads hold of one row is a state: a tuple of values.
+"""
+
+import cutlass
+import cutlass.cute as cute
+
+INDEX = cutlass.Int32
+WARP = 32
+
+
+def digits(index, extents):
+    """Coordinates of a linear index."""
+    found = []
+    for extent in extents[:-1]:
+        found.append(index % extent)
+        index = index // extent
+    return (*found, index)
+
+
+def offset(access, at_row, at_col=()):
+    """Element of a tensor at given coordinates."""
+    steps = (*zip(at_row, access.rows, strict=True), *zip(at_col, access.cols if at_col else (), strict=True))
+    return sum((INDEX(at) * stride for at, stride in steps if stride), INDEX(access.base))
+
+
+def shifted(at, by):
+    """Coordinates `by` elements further along the innermost axis."""
+    return (at[0] + by, *at[1:])
+
+
+def fragment(v, access, dtype, count):
+    """Registers for `count` vectors of a tensor: an element is [e, s], what one access moves [(None, i), s]."""
+    return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
+
+
+def piece(access, tensor, start):
+    """The elements that one access moves, `access.width` of them."""
+    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
+    return cute.make_tensor(pointer, cute.make_layout(access.width))
+
+
+@cute.jit
+def read(
+    v: cutlass.Constexpr,
+    access: cutlass.Constexpr,
+    tensor,
+    start,
+    step: cutlass.Constexpr,
+    inside,
+    into,
+    s: cutlass.Constexpr,
+):
+    """Load vector `s`, whose elements lie `step` apart, where it is inside."""
+    if inside:
+        for i in cutlass.range_constexpr(v.vec // access.width):
+            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+
+
+@cute.jit
+def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: cutlass.Constexpr, inside, values):
+    """Store one vector, whose elements lie `step` apart, where it is inside."""
+    if inside:
+        for i in cutlass.range_constexpr(v.vec // access.width):
+            piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
+
+
+def element(tensor, start):
+    """One element."""
+    return cute.make_tensor(tensor.iterator + start, cute.make_layout(1))
+
+
+@cute.jit
+def put(tensor, start, inside, value):
+    """Store one element where it is inside."""
+    if inside:
+        element(tensor, start)[0] = value
+
+
+@cute.jit
+def element_where(tensor, start, inside, fill: cutlass.Constexpr):
+    """One element where it is inside, the fill value elsewhere."""
+    found = tensor.element_type(fill)
+    if inside:
+        found = element(tensor, start)[0]
+    return found
+
+
+def within(v, inside, value, identity):
+    """The value, or beyond the end of a row what changes no result."""
+    if v.exact:
+        return value
+    return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def place_in_row(v):
+    """The row of this thread, its first vector in the row, and how many threads share the row."""
+    thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
+    row = block // v.cluster * (v.threads // v.row_threads) + thread // v.row_threads
+    return row, block % v.cluster * v.row_threads + thread % v.row_threads, v.cluster * v.row_threads
+
+
+def place_in_column(v):
+    """The vector of kept elements of this thread, its first column, and how many threads share the vector."""
+    thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
+    across = v.threads // v.row_threads
+    return block * across + thread % across, thread // across, v.row_threads
+
+
+def exchange(v, smem, *dtypes):
+    """Smem through which the threads of a row pass on their states; over a cluster, with the barrier of its arrival."""
+    slots = tuple(smem.allocate_tensor(dtype, cute.make_layout(v.exchanged), 16) for dtype in dtypes)
+    return slots, smem.allocate_array(cutlass.Int64, 1) if v.cluster > 1 else None
+
+
+@cute.jit
+def enter_cluster(v: cutlass.Constexpr, parts):
+    """Make the barriers ready for what the CTAs of the cluster will send, and tell them so."""
+    if cutlass.const_expr(v.cluster > 1):
+        if cute.arch.thread_idx()[0] == 0:
+            for slots, barrier in parts:
+                cute.arch.mbarrier_init(barrier, 1)
+                bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
+                cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive()
+
+
+@cute.jit
+def meet_cluster(v: cutlass.Constexpr):
+    """Wait until the barriers of all CTAs are ready."""
+    if cutlass.const_expr(v.cluster > 1):
+        cute.arch.cluster_wait()
+
+
+@cute.jit
+def send_state(v: cutlass.Constexpr, state, slots, barrier, at):
+    """Write the state of a warp into the smem of every CTA of the cluster, a lane for each."""
+    rank = cute.arch.lane_idx()
+    if rank < v.cluster:
+        for part, slot in zip(state, slots, strict=True):
+            target = cute.arch.map_dsmem_ptr(slot.iterator + at, rank).toint()
+            arrival = cute.arch.map_dsmem_ptr(barrier, rank).toint()
+            kind = slot.element_type.width
+            code = f"st.async.shared::cluster.mbarrier::complete_tx::bytes.b{kind} [{{$r0}}], {{$r1}}, [{{$r2}}];"
+            cute.arch.inline_ptx(code, read_only_args=[target, part, arrival])
+
+
+def combine_row(v, state, join, parts):
+    """Combine the states of a row's threads; every thread gets the result."""
+    for i in range(min(v.row_threads, WARP).bit_length() - 1):
+        state = join(state, tuple(cute.arch.shuffle_sync_bfly(part, offset=1 << i) for part in state))
+    warps = max(v.row_threads // WARP, 1)
+    count = warps * v.cluster
+    if count == 1:
+        return state
+    slots, barrier = parts
+    warp, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
+    first = warp // warps * warps if v.cluster == 1 else 0
+    if v.cluster == 1:
+        for part, slot in zip(state, slots, strict=True):
+            slot[warp] = part
+        cute.arch.sync_threads()
+    else:
+        send_state(v, state, slots, barrier, cute.arch.block_idx_in_cluster() * warps + warp)
+        cute.arch.mbarrier_wait(barrier, 0)
+    state = tuple(slot[first + lane % min(count, WARP)] for slot in slots)
+    for i in range(1, count // WARP):
+        state = join(state, tuple(slot[i * WARP + lane] for slot in slots))
+    for i in range(min(count, WARP).bit_length() - 1):
+        state = join(state, tuple(cute.arch.shuffle_sync_bfly(part, offset=1 << i) for part in state))
+    return state
+
+
+def combine_columns(v, states, join, parts):
+    """Combine the states, a fragment each, of the threads that share a vector; every thread gets the result."""
+    if v.row_threads == 1:
+        return
+    slots, _ = parts
+    across = v.threads // v.row_threads
+    thread = cute.arch.thread_idx()[0]
+    for e in range(v.vec):
+        for fragment_, slot in zip(states, slots, strict=True):
+            slot[(thread // across * v.vec + e) * across + thread % across] = fragment_[e]
+    cute.arch.sync_threads()
+    for e in range(v.vec):
+        state = tuple(slot[e * across + thread % across] for slot in slots)
+        for y in range(1, v.row_threads):
+            state = join(state, tuple(slot[(y * v.vec + e) * across + thread % across] for slot in slots))
+        for fragment_, part in zip(states, state, strict=True):
+            fragment_[e] = part
+
+
+def filled(v, dtype, value):
+    """A fragment with one value for each element of a vector."""
+    found = cute.make_rmem_tensor(v.vec, dtype)
+    found.fill(dtype(value))
+    return found
+
+
+def first_of_largest(a, b):
+    """Of two (value, index) the larger; the first one among equals, and NaN before everything."""
+    a_is_nan, b_is_nan = a[0] != a[0], b[0] != b[0]
+    same = (a[0] == b[0]) | (a_is_nan & b_is_nan)
+    better = (b[0] > a[0]) & ~a_is_nan | b_is_nan & ~a_is_nan | same & (b[1] < a[1])
+    return tuple(type(x)(cutlass.select_(better, y, x)) for x, y in zip(a, b, strict=True))
+
+
+def first_of_smallest(a, b):
+    """Of two (value, index) the smaller; the first one among equals, and NaN before everything."""
+    a_is_nan, b_is_nan = a[0] != a[0], b[0] != b[0]
+    same = (a[0] == b[0]) | (a_is_nan & b_is_nan)
+    better = (b[0] < a[0]) & ~a_is_nan | b_is_nan & ~a_is_nan | same & (b[1] < a[1])
+    return tuple(type(x)(cutlass.select_(better, y, x)) for x, y in zip(a, b, strict=True))
+
+
+def at_least_one(count):
+    """A number of values to divide by."""
+    return type(count)(cutlass.select_(count > 1.0, count, type(count)(1.0)))
+
+
+def join_moments(a, b):
+    """(count, mean, sum of squared deviations) of two sets of values together."""
+    count = a[0] + b[0]
+    share = b[0] / at_least_one(count)
+    distance = b[1] - a[1]
+    return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
+
+
+def scan_row(v, totals, carry, join, identity, slots):
+    """Replace the totals of this thread's vectors by all that stands before each; return what the row holds by now."""
+    lane, width, warps = cute.arch.lane_idx(), min(v.row_threads, WARP), max(v.row_threads // WARP, 1)
+    warp, whole = cute.arch.warp_idx(), []
+    first = warp // warps * warps
+    kind = totals.element_type
+    for s in range(v.steps):
+        upto = kind(totals[s])
+        for i in range(width.bit_length() - 1):
+            joined = join((cute.arch.shuffle_sync_up(upto, offset=1 << i),), (upto,))[0]
+            upto = kind(cutlass.select_(lane % width >= 1 << i, joined, upto))
+        before = cute.arch.shuffle_sync_up(upto, offset=1)
+        totals[s] = kind(cutlass.select_(lane % width > 0, before, identity))
+        whole.append(cute.arch.shuffle_sync(upto, offset=lane // width * width + width - 1))
+        if warps > 1:
+            slots[s * (v.threads // WARP) + warp] = whole[s]
+    if warps > 1:
+        cute.arch.sync_threads()
+    for s in range(v.steps):
+        start = carry
+        for w in range(warps):
+            part = whole[s] if warps == 1 else slots[s * (v.threads // WARP) + first + w]
+            start = kind(cutlass.select_(w < warp - first, join((carry,), (part,))[0], start)) if warps > 1 else start
+            carry = join((carry,), (part,))[0]
+        totals[s] = join((start,), (totals[s],))[0]
+    if warps > 1:
+        cute.arch.sync_threads()
+    return carry
+
+
+def center_of(largest):
+    """What to take off exponents: the largest of them, or 0 where that is minus infinity, whose exp is 0 anyway."""
+    return cutlass.Float32(cutlass.select_(largest == float("-inf"), cutlass.Float32(0.0), largest))
+
+
+def join_exponents(a, b):
+    """(largest, sum of exp(x - largest)) of two sets of values together."""
+    largest = cute.arch.fmax(a[0], b[0], nan=True)
+    center = center_of(largest)
+    scale_a, scale_b = (cute.math.exp(part[0] - center, fastmath=True) for part in (a, b))
+    return largest, a[1] * scale_a + b[1] * scale_b
