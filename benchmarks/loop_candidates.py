@@ -54,7 +54,7 @@ def choose(problem: LoopProblem, count: int) -> list[dict[str, Any]]:
     loop = classify_loop(program.problems[0])
     facts, device = facts_of(loop, MAX_ACCESS_BYTES), load_device(TARGET)
     legal = legal_loops(loop.family, facts, device)
-    times = loop_time(legal.columns, facts, device)
+    times = loop_time(legal.named, facts, device)
     order = [int(row) for row in loop_order(legal, times)]
     near = [row for row in order if times.total[row] <= 1.4 * times.total[order[0]]]
     drawn = random.Random(problem.name).sample(near, min(count, len(near)))

@@ -50,6 +50,11 @@ def column_sum(x: torch.Tensor) -> torch.Tensor:
     return x.sum(0)
 
 
+def middle_sum(x: torch.Tensor) -> torch.Tensor:
+    """Sum over the middle axis."""
+    return x.sum(1)
+
+
 def channel_softmax(x: torch.Tensor) -> torch.Tensor:
     """Softmax over the second axis."""
     return F.softmax(x, 1)
@@ -75,6 +80,7 @@ def _problems() -> tuple[LoopProblem, ...]:
     found += [
         LoopProblem("column_sum 65536x4096", column_sum, (((65536, 4096), BF16),)),
         LoopProblem("column_sum 4096x65536", column_sum, (((4096, 65536), BF16),)),
+        LoopProblem("middle_sum 32x4096x4095", middle_sum, (((32, 4096, 4095), F32),)),
         LoopProblem("channel_softmax 64x256x56x56", channel_softmax, (((64, 256, 56, 56), F32),)),
         LoopProblem("running_sum 32768x4096", running_sum, (((32768, 4096), F32),)),
         LoopProblem("softmax fp32 8192x8192", softmax, (((8192, 8192), F32),)),

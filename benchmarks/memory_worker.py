@@ -15,6 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 from compare import compare_all, expected, run_poisoned, tensors_of
+from copying import copies, with_faster_copy
 from memory_rows import GROUPS, Row, on_cpu, on_gpu, peers
 from sharding import is_of_the_device, reason_of
 from workers import load_script
@@ -108,13 +109,12 @@ def _timed(row: Row, arms: dict[str, Kernel], traffic: int, turns: int) -> dict[
     sets = [row.tensors(on_gpu(seed)) for seed in range(count)]
     expected_us = traffic / 4e6
     replays: dict[str, Replay] = {name: capture(function, sets, expected_us) for name, function in arms.items()}
-    halves = [tuple(torch.empty(traffic // 2, dtype=torch.uint8, device="cuda") for _ in range(2)) for _ in sets]
-    replays["copy"] = capture(lambda to, source: to.copy_(source), halves, expected_us)
+    replays |= copies(traffic, count, expected_us)
     times = {
         name: [(a + b) / 2 for a, b in zip(samples[::2], samples[1::2], strict=True)]
         for name, samples in zip(replays, round_robin(list(replays.values()), turns), strict=True)
     }
-    return {"sets": count, "clocks": properties.name, **said(times, traffic)}
+    return {"sets": count, "clocks": properties.name, **said(with_faster_copy(times), traffic)}
 
 
 def said(times: dict[str, list[float]], traffic: int) -> dict[str, Any]:

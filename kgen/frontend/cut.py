@@ -9,7 +9,7 @@ need of it.
 from kgen.errors.frontend import MutationError
 from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.exchange import exchange
-from kgen.frontend.group import Cut, Group, is_anchor
+from kgen.frontend.group import Cut, Group
 from kgen.frontend.kernel import Target, draft, product_operands, updates_in_place
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
@@ -21,7 +21,7 @@ def cut_graph(graph: OpGraph, results: tuple[Target, ...]) -> Cut:
     """Return the cut of a graph that stores the results: groups in launch order, each with all that it stores."""
     cut = _Placement(graph, results)
     for node in graph.nodes:
-        if is_anchor(node):
+        if cut.is_anchor(node):
             cut.place_anchor(node)
     for target in results:
         cut.place_result(target)
@@ -207,7 +207,7 @@ class _Placement(Cut):
     def only_through(self, anchor: ValueRef, ref: ValueRef) -> bool:
         """Return whether nothing but one value needs an anchor, so that the anchor itself need not be stored."""
         ends = [r for r in self.results if r != ref]
-        ends += [ValueRef(n.name) for n in self.graph.nodes if is_anchor(n)]
+        ends += [ValueRef(n.name) for n in self.graph.nodes if self.is_anchor(n)]
         return not self.reaches([e for e in ends if e != anchor], {anchor}, stop={ref})
 
     def store(self, group: Group, target: Target) -> None:

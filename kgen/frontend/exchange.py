@@ -1,6 +1,6 @@
 """What the kernels of a cut leave in memory for one another: of each value that crosses, the smallest form of it."""
 
-from kgen.frontend.group import Cut, Group, is_anchor
+from kgen.frontend.group import Cut, Group
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import ValueRef
 
@@ -41,7 +41,7 @@ def _after(cut: Cut, wanted: set[ValueRef]) -> list[ValueRef]:
     reached, found = set(wanted), []
     for node in cut.graph.nodes[min(cut.position[r.name] for r in wanted) :]:
         ref = ValueRef(node.name)
-        if is_anchor(node) or ref in cut.home or not reached.intersection(cut.operands(ref)):
+        if cut.is_anchor(node) or ref in cut.home or not reached.intersection(cut.operands(ref)):
             continue
         reached.update(ValueRef(node.name, i) for i in range(len(node.types)))
         if len(node.types) == 1 and view_operand(node) is None:

@@ -40,13 +40,17 @@ class Cut:
         """Make a graph the one that is cut."""
         self.graph: OpGraph = graph
         self.nodes: dict[str, Node] = {n.name: n for n in graph.nodes}
-        self.uses = {n.name: _uses(n) for n in graph.nodes}
+        self.uses = {n.name: () if _reduces_nothing(n, graph) else _uses(n) for n in graph.nodes}
         self.position: dict[str, int] = {n.name: i for i, n in enumerate(graph.nodes)}
 
     def rewrite(self, node: Node, nodes: tuple[Node, ...]) -> None:
         """Put other nodes in the place of one."""
         at = self.position[node.name]
         self.read_graph(replace(self.graph, nodes=(*self.graph.nodes[:at], *nodes, *self.graph.nodes[at + 1 :])))
+
+    def is_anchor(self, node: Node) -> bool:
+        """Return whether a node needs more than one element of an operand."""
+        return bool(self.uses[node.name]) and (node.op in CONTRACTIONS or node.op.startswith((REDUCE, SCAN)))
 
     def order(self, group: Group) -> int:
         """Return the position of a group in launch order."""
@@ -145,9 +149,14 @@ def _uses(node: Node) -> tuple[ValueRef, ...]:
     return tuple(r for argument in arguments for r in argument_refs(argument))
 
 
-def is_anchor(node: Node) -> bool:
-    """Return whether a node needs more than one element of an operand."""
-    return node.op in CONTRACTIONS or node.op.startswith((REDUCE, SCAN))
+def _reduces_nothing(node: Node, graph: OpGraph) -> bool:
+    """Return whether a node reduces over an axis of no elements, which makes a constant of it."""
+    if not node.op.startswith(REDUCE):
+        return False
+    operand, dims = node.args
+    assert isinstance(operand, ValueRef) and isinstance(dims, tuple)
+    shape = graph.type_of(operand).static_shape
+    return any(shape[d] == 0 for d in dims if isinstance(d, int))
 
 
 def refusal(graph: OpGraph, group: Group, reason: str) -> NotOneKernelError:

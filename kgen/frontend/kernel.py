@@ -207,5 +207,8 @@ def _check_reduction(problem: Problem, body: Body) -> None:
     kept = used - reduced
     if any(frozenset(s.access.axes) not in (kept, kept | reduced, frozenset()) for s in stores):
         raise NotOneKernel("its results have different axes")
+    empty = frozenset(a for a in used if body.axes.extents[a] == 0)
+    if any(not empty <= frozenset(s.access.axes) for s in stores):
+        raise NotOneKernel("it has no point at which to store a result that is not empty")
     if runs and all(body.along[r] - reduced != kept for r in runs):
         raise NotOneKernel("no reduction runs along all of its axes")

@@ -12,7 +12,7 @@ from kgen.families.strided.online import online
 from kgen.ir.access import Access
 from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
 from kgen.ir.program import Buffer, Program
-from kgen.planning.loops import solve_loop
+from kgen.planning.loops import RESOLUTION, solve_loop
 from kgen.target import Device
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096)
@@ -88,10 +88,10 @@ def _cuts(problem: Problem) -> Iterator[tuple[Cut, str]]:
 
 
 def _splits(problem: Problem, device: Device) -> Iterator[tuple[Cut, str]]:
-    """Yield splits in as many parts as give the device enough CTAs; the best by the time of the first kernel."""
+    """Yield the split that is predicted fastest; of those the model does not tell apart, the one in fewest parts."""
     if not can_split(problem):
         return
-    found: list[tuple[float, Cut, str]] = []
+    found: list[tuple[float, int, Cut, str]] = []
     for axis in splittable_axes(problem):
         extent = problem.axis(axis).extent
         assert isinstance(extent, int)
@@ -100,9 +100,11 @@ def _splits(problem: Problem, device: Device) -> Iterator[tuple[Cut, str]]:
                 continue
             cut = split_reduction(problem, axis, parts, _names(problem))
             time = _time(cut.first, device) + _time(cut.second, device)
-            found.append((time, cut, f"{axis} reduced in {parts} parts"))
+            found.append((time, parts, cut, f"{axis} reduced in {parts} parts"))
     if found:
-        _, cut, why = min(found, key=lambda entry: entry[0])
+        least = min(time for time, *_ in found)
+        equal = [entry for entry in found if entry[0] <= least * (1 + RESOLUTION)]
+        _, _, cut, why = min(equal, key=lambda entry: (entry[1], entry[0]))
         yield cut, why
 
 

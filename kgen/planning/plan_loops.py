@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of, width_of
 from kgen.families.strided.form import LoopForm
+from kgen.planning.choice import Candidate
 from kgen.planning.loops import solve_loop
 from kgen.planning.plan import RUNNERS_UP, Guard, Variant
 from kgen.rules.model import Value
@@ -19,6 +20,11 @@ class LoopVariant(Variant):
     facts: LoopFacts
     base_align: int
 
+    @property
+    def schedule(self) -> str:
+        """Which kernel text serves it."""
+        return _schedule_of(self.choice.candidate)
+
 
 def plan_loop(
     case: str,
@@ -27,10 +33,10 @@ def plan_loop(
     device: Device,
     fixed: Mapping[str, Value],
     base_align: int,
-    made: frozenset[str] = frozenset(),
+    allocated: frozenset[str] = frozenset(),
 ) -> tuple[LoopVariant, ...]:
-    """Return the variants of one loop kernel in one case; `made` are the tensors that the host function allocates."""
-    form = replace(form, given=tuple(t for t in form.given if t not in made))
+    """Return the variants of one loop kernel in one case; the host function allocates the `allocated` tensors."""
+    form = replace(form, given=tuple(t for t in form.given if t not in allocated))
     aligned = _variant(case, kernel, form, device, fixed, MAX_ACCESS_BYTES)
     if base_align >= MAX_ACCESS_BYTES or not aligned.guard.base_align:
         return (aligned,)
@@ -48,15 +54,13 @@ def _variant(
     choice, *others = candidates.ranked
     wide = base_align >= MAX_ACCESS_BYTES
     vec = choice.candidate.number("vec")
-    accesses = (*form.loads, *form.stores)
-    wide_ones = (a for a in accesses if a.tensor in form.given and width_of(a, form, vec, base_align) > 1)
-    tensors = dict.fromkeys(a.tensor for a in wide_ones)
-    kind = str(dict(choice.candidate.choices).get("schedule", "flat"))
+    given = (a for a in (*form.loads, *form.stores) if a.tensor in form.given)
+    guarded = dict.fromkeys(a.tensor for a in given if width_of(a, form, vec, base_align) > 1)
     return LoopVariant(
-        name=f"{case}_{kind}{'' if wide and tensors else '_any'}",
+        name=f"{case}_{_schedule_of(choice.candidate)}{'' if wide and guarded else '_any'}",
         case=case,
         kernel=kernel,
-        guard=Guard(tuple((tensor, MAX_ACCESS_BYTES) for tensor in tensors)) if wide else Guard(()),
+        guard=Guard(tuple((tensor, MAX_ACCESS_BYTES) for tensor in guarded)) if wide else Guard(()),
         form=form,
         facts=facts,
         choice=choice,
@@ -64,3 +68,7 @@ def _variant(
         candidates=candidates,
         base_align=base_align,
     )
+
+
+def _schedule_of(candidate: Candidate) -> str:
+    return str(dict(candidate.choices).get("schedule", "flat"))

@@ -78,7 +78,7 @@ def _loop_solver(form: LoopForm, device: Device) -> Solver:
 
     def ordered(fixed: Point) -> tuple[LegalSet, np.ndarray]:
         legal = legal_loops(family, facts, device, fixed=fixed)
-        return legal, loop_order(legal, loop_time(legal.columns, facts, device))
+        return legal, loop_order(legal, loop_time(legal.named, facts, device))
 
     return Solver(
         family=family,

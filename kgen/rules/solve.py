@@ -64,13 +64,20 @@ class RuleRejection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegalSet:
-    """Every legal point as columns, in solver order; `columns` hold the axes and the lets."""
+    """Every legal point as columns, in solver order; `columns` hold the axes, members as numbers, and the lets."""
 
     bound: BoundRules
     columns: Mapping[str, np.ndarray]
     count: int
     total: int
     rejections: tuple[RuleRejection, ...]
+
+    @property
+    def named(self) -> Mapping[str, np.ndarray]:
+        """The columns with the names of members in the place of their numbers."""
+        kinds = {axis.name: axis.kind for axis in self.bound.rules.axes}
+        names = {axis: np.array(kind.members) for axis, kind in kinds.items() if isinstance(kind, Enumeration)}
+        return {**self.columns, **{axis: found[self.columns[axis]] for axis, found in names.items()}}
 
     def point(self, row: int) -> Point:
         """Return the axis values of one row."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from compare import tensors_of
+from copying import copies, with_faster_copy
 from sharding import is_of_the_device, reason_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 from workers import load_script
@@ -216,13 +217,12 @@ def _timed(path: str, original: torch.nn.Module, new: torch.nn.Module, turns: in
     with on_gpu():
         sets += [tuple(drawn(path)) for _ in range(count - 1)]
     _free()
-    halves = [tuple(torch.empty(traffic // 2, dtype=torch.uint8, device="cuda") for _ in range(2)) for _ in sets]
     functions: dict[str, Callable[..., Any]] = {"kgen": new, "twin": new, "torch.compile": compiled}
-    replays = [capture(function, sets, traffic / 4e6) for function in functions.values()]
-    replays.append(capture(lambda to, source: to.copy_(source), halves, traffic / 4e6))
-    samples = round_robin(replays, turns)
-    times = {name: paired(one) for name, one in zip((*functions, "copy"), samples, strict=True)}
-    return {"bytes": traffic, **said(times, traffic)}
+    replays = {name: capture(function, sets, traffic / 4e6) for name, function in functions.items()}
+    replays |= copies(traffic, count, traffic / 4e6)
+    samples = round_robin(list(replays.values()), turns)
+    times = {name: paired(one) for name, one in zip(replays, samples, strict=True)}
+    return {"bytes": traffic, **said(with_faster_copy(times), traffic)}
 
 
 def paired(samples: list[float]) -> list[float]:

@@ -93,6 +93,7 @@ NORMS = {
     "softmax_transposed": (lambda x: x.transpose(1, 2).softmax(-1), Z),
     "softmax_causal": (lambda x: x.masked_fill(torch.ones(5, 5).triu(1) > 0, -INF).softmax(-1), t(3, 5, 5)),
     "softmax_then_sum": (lambda x: x.softmax(-1).sum(0), X),
+    "softmax_of_no_rows_and_sum": (lambda x: ((y := x.softmax(-1)), y.sum()), t(0, 6)),
     "softmax_then_halves": (lambda x: torch.mul(*x.softmax(-1).chunk(2, -1)), X),
     "layer_norm": (lambda x, w, b: F.layer_norm(x, (6,), w, b), X, W, t(6, seed=2)),
     "layer_norm_plain": (lambda x: F.layer_norm(x, (3, 5)), Z),

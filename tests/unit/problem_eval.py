@@ -130,7 +130,8 @@ class Evaluation:
             case Combine.M2:
                 return (x - x.mean(dims, keepdim=True)).square().sum(dims, keepdim=True)
             case Combine.SUMEXP:
-                return (x - x.amax(dims, keepdim=True)).exp().sum(dims, keepdim=True)
+                largest = x.amax(dims, keepdim=True)
+                return (x - largest.masked_fill(largest == -torch.inf, 0)).exp().sum(dims, keepdim=True)
             case Combine.MAX:
                 return x.amax(dims, keepdim=True)
             case Combine.MIN:

@@ -10,9 +10,11 @@ import torch.nn.functional as F
 from random_loops import drawn, points
 
 from kgen.errors.family import RangedExtentError, UnfoldedAccessError
+from kgen.families.strided import interleave
 from kgen.families.strided.classify import classify_loop
 from kgen.families.strided.cuts import varies
 from kgen.families.strided.form import Access, Layout, LoopForm, Walk, row_values
+from kgen.families.strided.interleave import PIECE
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
@@ -109,6 +111,18 @@ def test_folds_meet_the_elements_that_the_axes_meet(seed: int) -> None:
     assert form.is_empty == (0 in (a.extent for a in problem.axes))
 
 
+def test_interleaved_axes_meet_the_same_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = {seed: classify_loop(drawn(seed)) for seed in SEEDS}
+    for name, value in (("LOST_BYTES", 0), ("SHARED_BYTES", 1), ("PIECE", 4), ("LEAST_PIECE", 2)):
+        monkeypatch.setattr(interleave, name, value)
+    changed = 0
+    for seed, before in plain.items():
+        form = classify_loop(drawn(seed))
+        changed += form != before
+        assert seen_by_form(form) == seen_by_form(before) and form.reduced == before.reduced
+    assert changed >= 10
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_neighbouring_folds_could_not_be_one(seed: int) -> None:
     form = classify_loop(drawn(seed))
@@ -177,6 +191,27 @@ def test_layouts_and_folds_of_operations(fn, inputs, layout, kept, reduced) -> N
     form = classify_loop(problem)
     assert (form.layout, form.kept, form.reduced) == (layout, kept, reduced)
     assert form.family == ("pointwise" if layout is Layout.FLAT else "reduction")
+
+
+@pytest.mark.parametrize(
+    ("batch", "weights", "kept"),
+    [
+        (16, 2**22, (2**22 // PIECE, 16, PIECE)),
+        (16, 2**22 + 2**13, ((2**22 + 2**13) // 2**13, 16, 2**13)),
+        (2**14, 2**12, (2**14, 2**12)),  # what has passed before a repetition is in the cache
+        (16, 2**22 + 1, (16, 2**22 + 1)),  # has no equal pieces
+    ],
+)
+def test_a_large_tensor_is_repeated_piece_by_piece(batch: int, weights: int, kept: tuple[int, ...]) -> None:
+    x, weight = torch.empty(batch, weights, device="meta"), torch.empty(weights, device="meta")
+    spec = spec_from_callable(lambda x, weight: x * weight, [x, weight], name="case")
+    (problem,) = lower(trace(spec, spec.cases[0]), spec).problems
+    form = classify_loop(problem)
+    assert form.kept == kept
+    if len(kept) == 3:
+        (x_walk, weight_walk), (out,) = (a.walk for a in form.loads), (a.walk for a in form.stores)
+        assert x_walk.kept == out.kept == (kept[2], weights, 1) and weight_walk.kept == (kept[2], 0, 1)
+        assert form.vector_extent == kept[2]
 
 
 def test_half_rows_of_a_transpose_lie_along_the_input() -> None:

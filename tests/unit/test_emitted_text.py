@@ -1,18 +1,17 @@
 """The text of kernel.py over a matrix of specs: clean, short, standalone, no name in another's way."""
 
 import ast
-import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import tokenize
 from pathlib import Path
 
 import emitted_specs
 import pytest
 import torch
+from code_lines import parts_of
 
 from kgen.backends.cutedsl.names import device_names, host_names
 from kgen.errors.backend import CasesDifferError, MixedKernelsError, ModuleNameError
@@ -45,37 +44,6 @@ def test_lint_and_format(folder: Path, command: list[str]) -> None:
         [sys.executable, "-m", "ruff", *command, *settings, str(folder)], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stdout + found.stderr
-
-
-def code_lines(text: str) -> set[int]:
-    """Return the numbers of the lines that hold code: no comments, no blanks."""
-    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    found: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in skipped:
-            found |= set(range(token.start[0], token.end[0] + 1))
-    return found
-
-
-def docstring_lines(tree: ast.Module) -> set[int]:
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            found |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return found
-
-
-def parts_of(text: str) -> dict[str, int]:
-    """Return how many code lines each top-level statement has, by its name."""
-    tree = ast.parse(text)
-    code = code_lines(text) - docstring_lines(tree)
-    found: dict[str, int] = {}
-    for node in tree.body:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        targets = [ast.unparse(t) for t in getattr(node, "targets", [])]
-        name = getattr(node, "name", None) or (targets or [""])[0]
-        found[name] = found.get(name, 0) + len(code & set(range(first, node.end_lineno + 1)))
-    return found
 
 
 def test_the_counter_counts() -> None:

@@ -19,7 +19,7 @@ from kgen.families.strided.cost import loop_time
 from kgen.families.strided.facts import LoopFacts, facts_of
 from kgen.families.strided.rules import bind_loop, loop_rules
 from kgen.ir.problem import Contract, Scan
-from kgen.planning.loops import explain_loop, legal_loops, loop_order, solve_loop
+from kgen.planning.loops import FEW_STEPS, LONG_RUN, RESOLUTION, explain_loop, legal_loops, loop_order, solve_loop
 from kgen.resources import targets_dir
 from kgen.rules.edges import edge_points
 from kgen.rules.evaluate import Evaluator
@@ -124,18 +124,33 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
     assert everything == solve_loop(family, found, H200, top=None)
     assert solve_loop(family, found, H200, top=4).ranked == everything.ranked[:4]
     points = legal(found)
-    time = loop_time(points.columns, found, H200)
+    time = loop_time(points.named, found, H200)
     order = loop_order(points, time)
     assert sorted(order) == list(range(points.count)) and len(everything.ranked) == points.count
 
+    columns = points.named
+    least = time.total.min()
+
     def key(row: int) -> tuple[float, ...]:
-        vec, threads = (int(points.columns[axis][row]) for axis in ("vec", "threads"))
-        cluster = int(points.columns["cluster"][row]) if "cluster" in points.columns else 1
-        return (round(float(time.total[row]), 3), -vec, cluster, threads)
+        streamed = "schedule" in columns and columns["schedule"][row] == "streamed"
+        cluster = int(columns["cluster"][row]) if "cluster" in columns else 1
+        resolved = np.floor(np.log(time.total[row] / least) / RESOLUTION)
+        steps = max(int(columns["steps"][row]), FEW_STEPS if columns["vec"][row] > 1 else 2 * FEW_STEPS)
+        run = min(float(time.run[row]), LONG_RUN)
+        return (float(resolved), -int(columns["vec"][row]), streamed, cluster, -run, steps)
 
     keys = [key(int(row)) for row in order]
     assert keys == sorted(keys)
+    assert time.total[order[0]] <= least * np.exp(RESOLUTION)
     assert all(np.isfinite(time.total)) and time.total.min() > 0
+
+
+def test_a_resident_row_is_read_once() -> None:
+    points = legal(known()["softmax"])
+    schedule, time = points.named["schedule"], loop_time(points.named, known()["softmax"], H200)
+    assert set(schedule) == {"resident", "streamed"}
+    whole, chunks = time.l2[schedule == "resident"], time.l2[schedule == "streamed"]
+    assert whole.max() < chunks.min(), "a streamed row goes through the caches once for every phase"
 
 
 def test_the_schedule_follows_from_the_rows() -> None:

@@ -37,6 +37,7 @@ CUTS = {
     "cross_entropy_smoothed": (2, ["fp32[4]"]),
     "cross_entropy_bf16": (2, ["fp32[4]"]),
     "softmax_then_sum": (2, ["fp32[4]", "fp32[4]"]),
+    "softmax_of_no_rows_and_sum": (2, []),
     "linear_softmax": (2, ["fp32[4,5]"]),
     "two_linears": (2, ["fp32[4,5]"]),
     "linear_norm_linear": (3, ["fp32[4,5]", "fp32[4,5]"]),

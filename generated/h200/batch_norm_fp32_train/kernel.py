@@ -1,35 +1,35 @@
 """batch_norm_fp32_train: 3 kernels, one after the other
 
 
-  problem batch_norm_fp32_train_0 [part:8, b:8, i:64, h:512, w:512]
+  problem batch_norm_fp32_train_0 [part:4, b:16, i:64, h:512, w:512]
     input x: fp32[64,64,512,512]
-    output buffer_2: fp32[8,64]
-    output buffer_3: fp32[8,64]
-    output buffer_4: fp32[8,64]
-    x_value:fp32 = load x[8*part + b, i, h, w]
+    output buffer_2: fp32[4,64]
+    output buffer_3: fp32[4,64]
+    output buffer_4: fp32[4,64]
+    x_value:fp32 = load x[16*part + b, i, h, w]
     sum_part:fp32 = reduce.sum[b,h,w] x_value
     m2_inner:fp32 = reduce.m2[b,h,w] x_value
     m2_total:fp32 = reduce.sum[b,h,w] x_value
     store sum_part -> buffer_2[part, i]
     store m2_inner -> buffer_3[part, i]
     store m2_total -> buffer_4[part, i]
-  problem batch_norm_fp32_train_1 [part:8, i:64]
+  problem batch_norm_fp32_train_1 [part:4, i:64]
     updated norm_running_mean: fp32[64]
     updated norm_running_var: fp32[64]
     updated norm_num_batches_tracked: int64[]
     output buffer_0: fp32[64]
     output buffer_1: fp32[64]
-    input buffer_2: fp32[8,64]
-    input buffer_3: fp32[8,64]
-    input buffer_4: fp32[8,64]
+    input buffer_2: fp32[4,64]
+    input buffer_3: fp32[4,64]
+    input buffer_4: fp32[4,64]
     sum_parts:fp32 = load buffer_2[part, i]
     m2_inners:fp32 = load buffer_3[part, i]
     m2_totals:fp32 = load buffer_4[part, i]
     sum:fp32 = reduce.sum[part] sum_parts
-    m2_means:fp32 = mul m2_totals, 4.76837158203125e-07
+    m2_means:fp32 = mul m2_totals, 2.384185791015625e-07
     m2_between:fp32 = reduce.m2[part] m2_means
     m2_within:fp32 = reduce.sum[part] m2_inners
-    m2_scaled:fp32 = mul m2_between, 2097152.0
+    m2_scaled:fp32 = mul m2_between, 4194304.0
     m2:fp32 = add m2_within, m2_scaled
     div:fp32 = div sum, 16777216.0
     mul_2:fp32 = mul div, 0.1
@@ -71,16 +71,16 @@
     store add_1 -> out[b, i, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-batch_norm_fp32_train: cut after the first reductions, predicted 3223.7 us; 4513.7 us in one kernel
-batch_norm_fp32_train_0: b reduced in 8 parts, predicted 1057.3 us; 1509.4 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 8 x 4 elements a thread, 128 threads, 128 of them a row; 512
+batch_norm_fp32_train: cut after the first reductions, predicted 3150.3 us; 4555.5 us in one kernel
+batch_norm_fp32_train_0: b reduced in 4 parts, predicted 1052.0 us; 1434.7 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row; 256
   CTAs.
 Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
-  row; 512 CTAs.
+  row; 256 CTAs.
 Variant default_1_resident (norm_running_mean on 16 bytes, norm_running_var on 16 bytes): resident, 1 x 4 elements a
-  thread, 256 threads, 8 of them a row; 1 CTAs.
-Variant default_1_resident_any (any base address): resident, 1 x 1 elements a thread, 256 threads, 8 of them a row;
-  2 CTAs.
+  thread, 256 threads, 4 of them a row; 1 CTAs.
+Variant default_1_resident_any (any base address): resident, 1 x 1 elements a thread, 256 threads, 4 of them a row;
+  1 CTAs.
 Variant default_2_flat (x on 16 bytes): 4 x 4 elements a thread, 256 threads; 262144 CTAs.
 Variant default_2_flat_any (any base address): 8 x 1 elements a thread, 256 threads; 524288 CTAs.
 
@@ -140,61 +140,61 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 1054.3 us, bound by memory; x on 16 bytes
-    # next best: streamed, 16 x 4 elements a thread, 128 threads, 128 of them a row, predicted 1050.8 us
+    # predicted 1049.0 us, bound by memory; x on 16 bytes
+    # next best: streamed, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 1043.3 us
     Variant(
         name="default_0_streamed",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(64, 8),
-        cols=(262144, 8),
+        rows=(64, 4),
+        cols=(262144, 16),
         vec=4,
-        steps=8,
-        threads=128,
-        row_threads=128,
+        steps=4,
+        threads=256,
+        row_threads=256,
         cluster=1,
-        ctas=512,
+        ctas=256,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
-            Access(rows=(262144, 134217728), cols=(1, 16777216), width=4),  # x_at
+            Access(rows=(262144, 268435456), cols=(1, 16777216), width=4),  # x_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_2_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_3_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_4_at
         ),
     ),
-    # predicted 1090.3 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 128 of them a row, predicted 1115.2 us
+    # predicted 1047.9 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 1069.7 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(64, 8),
-        cols=(262144, 8),
+        rows=(64, 4),
+        cols=(262144, 16),
         vec=1,
         steps=16,
         threads=256,
         row_threads=256,
         cluster=1,
-        ctas=512,
+        ctas=256,
         exact=True,
         exchanged=8,
         accesses=(
-            Access(rows=(262144, 134217728), cols=(1, 16777216)),  # x_at
+            Access(rows=(262144, 268435456), cols=(1, 16777216)),  # x_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_2_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_3_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_4_at
         ),
     ),
-    # predicted 3.1 us, bound by waiting; norm_running_mean on 16 bytes, norm_running_var on 16 bytes
-    # next best: resident, 1 x 4 elements a thread, 256 threads, 16 of them a row, predicted 3.1 us
+    # predicted 3.0 us, bound by waiting; norm_running_mean on 16 bytes, norm_running_var on 16 bytes
+    # next best: resident, 1 x 4 elements a thread, 256 threads, 8 of them a row, predicted 3.0 us
     Variant(
         name="default_1_resident",
         launch="launch_batch_norm_fp32_train_1_resident",
         rows=(64,),
-        cols=(8,),
+        cols=(4,),
         vec=4,
         steps=1,
         threads=256,
-        row_threads=8,
+        row_threads=4,
         cluster=1,
         ctas=1,
         exact=True,
@@ -211,18 +211,18 @@ VARIANTS = (
         ),
     ),
     # predicted 3.0 us, bound by waiting; any base address
-    # next best: resident, 1 x 1 elements a thread, 256 threads, 16 of them a row, predicted 3.0 us
+    # next best: resident, 2 x 1 elements a thread, 256 threads, 2 of them a row, predicted 3.0 us
     Variant(
         name="default_1_resident_any",
         launch="launch_batch_norm_fp32_train_1_resident",
         rows=(64,),
-        cols=(8,),
+        cols=(4,),
         vec=1,
         steps=1,
         threads=256,
-        row_threads=8,
+        row_threads=4,
         cluster=1,
-        ctas=2,
+        ctas=1,
         exact=True,
         exchanged=256,
         accesses=(
@@ -236,8 +236,8 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_1_at
         ),
     ),
-    # predicted 2166.3 us, bound by memory; x on 16 bytes
-    # next best: 2 x 4 elements a thread, 256 threads, predicted 2167.2 us
+    # predicted 2098.2 us, bound by memory; x on 16 bytes
+    # next best: 2 x 4 elements a thread, 256 threads, predicted 2119.3 us
     Variant(
         name="default_2_flat",
         launch="launch_batch_norm_fp32_train_2_flat",
@@ -260,8 +260,8 @@ VARIANTS = (
             Access(rows=(1, 262144, 16777216), cols=(), width=4),  # out_at
         ),
     ),
-    # predicted 2202.4 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 2285.8 us
+    # predicted 2129.8 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 2167.6 us
     Variant(
         name="default_2_flat_any",
         launch="launch_batch_norm_fp32_train_2_flat",
@@ -291,10 +291,11 @@ def rules_default_0_streamed(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 4) // 4) + 10 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 4
+    regs = 24 + -(-in_flight // 4) + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-512 // row_tile) * v.cluster
+    ctas = -(-256 // row_tile) * v.cluster
     smem_bytes = 40 * v.steps * max(v.threads / 32, 1)
     return (
         (
@@ -319,7 +320,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 2097152,
+            v.steps * span < 4194304,
             "a row that fits is resident",
         ),
         (
@@ -369,10 +370,11 @@ def rules_default_0_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 4) // 4) + 10 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 4
+    regs = 24 + -(-in_flight // 4) + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-512 // row_tile) * v.cluster
+    ctas = -(-256 // row_tile) * v.cluster
     smem_bytes = 40 * v.steps * max(v.threads / 32, 1)
     return (
         (
@@ -397,7 +399,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 2097152,
+            v.steps * span < 4194304,
             "a row that fits is resident",
         ),
         (
@@ -448,7 +450,8 @@ def rules_default_1_resident(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 5
-    regs = 24 + -(-(v.steps * v.vec * 12) // 4) + column_regs + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 12
+    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-64 // row_tile) * v.cluster
@@ -471,12 +474,12 @@ def rules_default_1_resident(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 8,
+            v.steps * span >= 4,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 8,
+            (v.steps - 1) * span < 4,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -527,7 +530,8 @@ def rules_default_1_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 5
-    regs = 24 + -(-(v.steps * v.vec * 12) // 4) + column_regs + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 12
+    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-64 // row_tile) * v.cluster
@@ -550,12 +554,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 8,
+            v.steps * span >= 4,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 8,
+            (v.steps - 1) * span < 4,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -880,9 +884,9 @@ def batch_norm_fp32_train_0_streamed(v: cutlass.Constexpr, x, buffer_2, buffer_3
                 m2_0_square = m2_0_square + x2 * x2
         m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 2097152.0))
+    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 4194304.0))
     put(buffer_3, offset(buffer_3_at, at_row), is_row & (lane == 0), m2_0)
-    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 2097152.0))
+    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 4194304.0))
 
 
 @cute.kernel
@@ -979,7 +983,7 @@ def batch_norm_fp32_train_1_resident(
             x0 = buffer_2_raw[e, s]
             x1 = buffer_3_raw[e, s]
             x2 = buffer_4_raw[e, s]
-            x3 = x2 * 4.76837158203125e-07
+            x3 = x2 * 2.384185791015625e-07
             sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
             m2_1_total[e] = m2_1_total[e] + within(v, inside, x3, 0.0)
             m2_1_seen[e] = m2_1_seen[e] + within(v, inside, cutlass.Float32(1.0), 0.0)
@@ -991,7 +995,7 @@ def batch_norm_fp32_train_1_resident(
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
             x4 = buffer_4_raw[e, s]
-            x5 = x4 * 4.76837158203125e-07
+            x5 = x4 * 2.384185791015625e-07
             x6 = within(v, inside, x5 - m2_1_total[e], 0.0)
             m2_1_square[e] = m2_1_square[e] + x6 * x6
     for e in cutlass.range_constexpr(v.vec):
@@ -1006,7 +1010,7 @@ def batch_norm_fp32_train_1_resident(
     buffer_0_new = fragment(v, buffer_0_at, cutlass.Float32, 1)
     buffer_1_new = fragment(v, buffer_1_at, cutlass.Float32, 1)
     for e in cutlass.range_constexpr(v.vec):
-        x7 = m2_1[e] * 2097152.0
+        x7 = m2_1[e] * 4194304.0
         x8 = sum_2[e] + x7
         x9 = sum_0[e] / 16777216.0
         x10 = x9 * 0.1
@@ -1164,15 +1168,15 @@ NAME = "batch_norm_fp32_train"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
     ),
     "default_0_streamed_any": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # x
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
     ),
     "default_1_resident": (
         (cutlass.Float32, (64,), (1,), 16),  # norm_running_mean
@@ -1180,9 +1184,9 @@ SIGNATURES = {
         (cutlass.Int64, (), (), 8),  # norm_num_batches_tracked
         (cutlass.Float32, (64,), (1,), 4),  # buffer_0
         (cutlass.Float32, (64,), (1,), 4),  # buffer_1
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
     ),
     "default_1_resident_any": (
         (cutlass.Float32, (64,), (1,), 4),  # norm_running_mean
@@ -1190,9 +1194,9 @@ SIGNATURES = {
         (cutlass.Int64, (), (), 8),  # norm_num_batches_tracked
         (cutlass.Float32, (64,), (1,), 4),  # buffer_0
         (cutlass.Float32, (64,), (1,), 4),  # buffer_1
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (8, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
+        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
     ),
     "default_2_flat": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
@@ -1232,9 +1236,9 @@ PLAN = {
             ((64, 64, 512, 512), (16777216, 262144, 512, 1)),
             ((64,), (1,)),
             ((64,), (1,)),
-            ((8, 64), (64, 1)),
-            ((8, 64), (64, 1)),
-            ((8, 64), (64, 1)),
+            ((4, 64), (64, 1)),
+            ((4, 64), (64, 1)),
+            ((4, 64), (64, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

@@ -32,14 +32,14 @@
     store div -> out[]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_0_streamed (logits on 16 bytes): streamed, 4 x 8 elements a thread, 128 threads, 128 of them a row;
-  8192 CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
+Variant default_0_resident (logits on 16 bytes): resident, 16 x 8 elements a thread, 128 threads, 128 of them a row,
+  cluster 8; 65536 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 256 of them a
   row; 8192 CTAs.
-Variant default_1_streamed (classes on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row;
-  1 CTAs.
-Variant default_1_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
-  row; 1 CTAs.
+Variant default_1_resident (classes on 16 bytes): resident, 16 x 4 elements a thread, 32 threads, 32 of them a row,
+  cluster 4; 4 CTAs.
+Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 32 threads, 32 of them a row,
+  cluster 8; 8 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: logits bf16[8192,128256]; classes int64[8192]
@@ -95,21 +95,21 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 522.6 us, bound by memory; logits on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 128 threads, 64 of them a row, predicted 525.4 us
+    # predicted 508.8 us, bound by memory; logits on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 511.0 us
     Variant(
-        name="default_0_streamed",
-        launch="launch_cross_entropy_bf16_0_streamed",
+        name="default_0_resident",
+        launch="launch_cross_entropy_bf16_0_resident",
         rows=(8192,),
         cols=(128256,),
         vec=8,
-        steps=4,
+        steps=16,
         threads=128,
         row_threads=128,
-        cluster=1,
-        ctas=8192,
+        cluster=8,
+        ctas=65536,
         exact=False,
-        exchanged=4,
+        exchanged=32,
         accesses=(
             Access(rows=(128256,), cols=(1,), width=8),  # logits_at
             Access(rows=(1,), cols=(0,)),  # classes_at
@@ -117,15 +117,15 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 567.6 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 128 threads, 128 of them a row, predicted 563.1 us
+    # predicted 532.4 us, bound by memory; any base address
+    # next best: streamed, 8 x 1 elements a thread, 128 threads, 128 of them a row, predicted 533.2 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_cross_entropy_bf16_0_streamed",
         rows=(8192,),
         cols=(128256,),
         vec=1,
-        steps=16,
+        steps=8,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -139,40 +139,40 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.5 us, bound by reach; classes on 16 bytes
-    # next best: streamed, 2 x 4 elements a thread, 512 threads, 512 of them a row, predicted 4.5 us
+    # predicted 4.3 us, bound by waiting; classes on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 32 threads, 32 of them a row, cluster 8, predicted 4.2 us
     Variant(
-        name="default_1_streamed",
-        launch="launch_cross_entropy_bf16_1_streamed",
+        name="default_1_resident",
+        launch="launch_cross_entropy_bf16_1_resident",
         rows=(1,),
         cols=(8192,),
         vec=4,
-        steps=4,
-        threads=256,
-        row_threads=256,
-        cluster=1,
-        ctas=1,
+        steps=16,
+        threads=32,
+        row_threads=32,
+        cluster=4,
+        ctas=4,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(0,), cols=(1,), width=4),  # buffer_0_at
             Access(rows=(0,), cols=(1,), width=4),  # classes_at
             Access(rows=(0,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 4.6 us, bound by reach; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 4.6 us
+    # predicted 4.2 us, bound by waiting; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 4.5 us
     Variant(
-        name="default_1_streamed_any",
-        launch="launch_cross_entropy_bf16_1_streamed",
+        name="default_1_resident_any",
+        launch="launch_cross_entropy_bf16_1_resident",
         rows=(1,),
         cols=(8192,),
         vec=1,
-        steps=16,
-        threads=256,
-        row_threads=256,
-        cluster=1,
-        ctas=1,
+        steps=32,
+        threads=32,
+        row_threads=32,
+        cluster=8,
+        ctas=8,
         exact=True,
         exchanged=8,
         accesses=(
@@ -184,11 +184,12 @@ VARIANTS = (
 )
 
 
-def rules_default_0_streamed(v):
+def rules_default_0_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-8192 // row_tile) * v.cluster
@@ -210,19 +211,14 @@ def rules_default_0_streamed(v):
             "they are threads of one CTA",
         ),
         (
-            "steps in {1, 2, 4, 8, 16} when schedule in {streamed, scan}",
-            v.steps in (1, 2, 4, 8, 16),
-            "chunks of a row",
+            "steps * span >= cols when schedule == resident",
+            v.steps * span >= 128256,
+            "all elements of a row are held",
         ),
         (
-            "steps * span < cols when schedule == streamed",
-            v.steps * span < 128256,
-            "a row that fits is resident",
-        ),
-        (
-            "cluster == 1 when layout == columns or schedule in {streamed, scan}",
-            v.cluster == 1,
-            "CTAs share a row only where they hold it side by side",
+            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            (v.steps - 1) * span < 128256,
+            "a step beyond the row would hold nothing",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -266,7 +262,8 @@ def rules_default_0_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-8192 // row_tile) * v.cluster
@@ -340,11 +337,12 @@ def rules_default_0_streamed_any(v):
     )
 
 
-def rules_default_1_streamed(v):
+def rules_default_1_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 12) // 4) + 4 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 12
+    regs = 24 + -(-in_flight // 4) + 4 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-1 // row_tile) * v.cluster
@@ -366,19 +364,14 @@ def rules_default_1_streamed(v):
             "they are threads of one CTA",
         ),
         (
-            "steps in {1, 2, 4, 8, 16} when schedule in {streamed, scan}",
-            v.steps in (1, 2, 4, 8, 16),
-            "chunks of a row",
+            "steps * span >= cols when schedule == resident",
+            v.steps * span >= 8192,
+            "all elements of a row are held",
         ),
         (
-            "steps * span < cols when schedule == streamed",
-            v.steps * span < 8192,
-            "a row that fits is resident",
-        ),
-        (
-            "cluster == 1 when layout == columns or schedule in {streamed, scan}",
-            v.cluster == 1,
-            "CTAs share a row only where they hold it side by side",
+            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            (v.steps - 1) * span < 8192,
+            "a step beyond the row would hold nothing",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -418,11 +411,12 @@ def rules_default_1_streamed(v):
     )
 
 
-def rules_default_1_streamed_any(v):
+def rules_default_1_resident_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 12) // 4) + 4 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 12
+    regs = 24 + -(-in_flight // 4) + 4 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-1 // row_tile) * v.cluster
@@ -444,19 +438,14 @@ def rules_default_1_streamed_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps in {1, 2, 4, 8, 16} when schedule in {streamed, scan}",
-            v.steps in (1, 2, 4, 8, 16),
-            "chunks of a row",
+            "steps * span >= cols when schedule == resident",
+            v.steps * span >= 8192,
+            "all elements of a row are held",
         ),
         (
-            "steps * span < cols when schedule == streamed",
-            v.steps * span < 8192,
-            "a row that fits is resident",
-        ),
-        (
-            "cluster == 1 when layout == columns or schedule in {streamed, scan}",
-            v.cluster == 1,
-            "CTAs share a row only where they hold it side by side",
+            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            (v.steps - 1) * span < 8192,
+            "a step beyond the row would hold nothing",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -596,6 +585,26 @@ def exchange(v, smem, *dtypes):
 
 
 @cute.jit
+def enter_cluster(v: cutlass.Constexpr, parts):
+    """Make the barriers ready for what the CTAs of the cluster will send, and tell them so."""
+    if cutlass.const_expr(v.cluster > 1):
+        if cute.arch.thread_idx()[0] == 0:
+            for slots, barrier in parts:
+                cute.arch.mbarrier_init(barrier, 1)
+                bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
+                cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive()
+
+
+@cute.jit
+def meet_cluster(v: cutlass.Constexpr):
+    """Wait until the barriers of all CTAs are ready."""
+    if cutlass.const_expr(v.cluster > 1):
+        cute.arch.cluster_wait()
+
+
+@cute.jit
 def send_state(v: cutlass.Constexpr, state, slots, barrier, at):
     """Write the state of a warp into the smem of every CTA of the cluster, a lane for each."""
     rank = cute.arch.lane_idx()
@@ -653,6 +662,55 @@ def join_sum(a, b):
 
 
 @cute.kernel
+def cross_entropy_bf16_0_resident(v: cutlass.Constexpr, logits, classes, buffer_0):
+    """The threads of a row hold its elements in registers through all phases."""
+    logits_at, classes_at, logits_at1, buffer_0_at = v.accesses
+    smem = SmemAllocator()
+    sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
+    enter_cluster(v, (sumexp_0_parts,))
+    row, lane, lanes = place_in_row(v)
+    is_row = row < prod(v.rows)
+    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    logits_raw = fragment(v, logits_at, cutlass.BFloat16, v.steps)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(v, logits_at, logits, offset(logits_at, at_row, at_col), logits_at.cols[0], inside, logits_raw, s)
+    meet_cluster(v)
+    sumexp_0_top = cutlass.Float32(float("-inf"))
+    sumexp_0 = cutlass.Float32(0.0)
+    sumexp_0_largest = cutlass.Float32(float("-inf"))
+    sumexp_0_part = cutlass.Float32(0.0)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        for e in cutlass.range_constexpr(v.vec):
+            x0 = logits_raw[e, s].to(cutlass.Float32)
+            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        for e in cutlass.range_constexpr(v.vec):
+            x1 = logits_raw[e, s].to(cutlass.Float32)
+            x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
+            sumexp_0_part = sumexp_0_part + x2
+    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
+    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)
+    x3 = element(classes, offset(classes_at, at_row))[0]
+    x4 = x3 != cutlass.Int64(-100)
+    x5 = choose(cutlass.Int64, x4, x3, cutlass.Int64(0))
+    x6 = element_where(logits, offset(logits_at1, at_row) + INDEX(x5) * 1, (x5 >= 0) & (x5 < 128256), 0.0).to(
+        cutlass.Float32
+    )
+    x7 = x6 - sumexp_0_top
+    x8 = cute.math.log(sumexp_0)
+    x9 = x7 - x8
+    x10 = -x9
+    x11 = select(x4, x10, 0.0)
+    put(buffer_0, offset(buffer_0_at, at_row), is_row & (lane == 0), x11)
+
+
+@cute.kernel
 def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_0):
     """The threads of a row walk along it, once for every phase."""
     logits_at, classes_at, logits_at1, buffer_0_at = v.accesses
@@ -701,48 +759,55 @@ def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_
 
 
 @cute.kernel
-def cross_entropy_bf16_1_streamed(v: cutlass.Constexpr, classes, buffer_0, out):
-    """The threads of a row walk along it, once for every phase."""
+def cross_entropy_bf16_1_resident(v: cutlass.Constexpr, classes, buffer_0, out):
+    """The threads of a row hold its elements in registers through all phases."""
     buffer_0_at, classes_at, out_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
     sum_1_parts = exchange(v, smem, cutlass.Float32)
+    enter_cluster(v, (sum_0_parts, sum_1_parts))
     row, lane, lanes = place_in_row(v)
     is_row = row < prod(v.rows)
     at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    buffer_0_raw = fragment(v, buffer_0_at, cutlass.Float32, v.steps)
+    classes_raw = fragment(v, classes_at, cutlass.Int64, v.steps)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(
+            v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row, at_col), buffer_0_at.cols[0], inside, buffer_0_raw, s
+        )
+        read(v, classes_at, classes, offset(classes_at, at_row, at_col), classes_at.cols[0], inside, classes_raw, s)
+    meet_cluster(v)
     sum_0 = cutlass.Float32(0.0)
     sum_1 = cutlass.Float32(0.0)
-    for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
-        buffer_0_raw = fragment(v, buffer_0_at, cutlass.Float32, v.steps)
-        classes_raw = fragment(v, classes_at, cutlass.Int64, v.steps)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            read(
-                v,
-                buffer_0_at,
-                buffer_0,
-                offset(buffer_0_at, at_row, at_col),
-                buffer_0_at.cols[0],
-                inside,
-                buffer_0_raw,
-                s,
-            )
-            read(v, classes_at, classes, offset(classes_at, at_row, at_col), classes_at.cols[0], inside, classes_raw, s)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in cutlass.range_constexpr(v.vec):
-                x0 = buffer_0_raw[e, s]
-                x1 = classes_raw[e, s]
-                x2 = x1 != cutlass.Int64(-100)
-                x3 = select(x2, 1.0, 0.0)
-                sum_0 = join_sum((sum_0,), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
-                sum_1 = join_sum((sum_1,), (within(v, inside, x3, cutlass.Float32(0.0)),))[0]
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        for e in cutlass.range_constexpr(v.vec):
+            x0 = buffer_0_raw[e, s]
+            x1 = classes_raw[e, s]
+            x2 = x1 != cutlass.Int64(-100)
+            x3 = select(x2, 1.0, 0.0)
+            sum_0 = join_sum((sum_0,), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
+            sum_1 = join_sum((sum_1,), (within(v, inside, x3, cutlass.Float32(0.0)),))[0]
     (sum_0,) = combine_row(v, (sum_0,), join_sum, sum_0_parts)
     (sum_1,) = combine_row(v, (sum_1,), join_sum, sum_1_parts)
     x4 = sum_0 / sum_1
     put(out, offset(out_at, at_row), is_row & (lane == 0), x4.to(cutlass.BFloat16))
+
+
+@cute.jit
+def launch_cross_entropy_bf16_0_resident(
+    logits: cute.Tensor,
+    classes: cute.Tensor,
+    buffer_0: cute.Tensor,
+    stream,
+    v: cutlass.Constexpr,
+):
+    """Launch on the grid of the plan."""
+    launched = cross_entropy_bf16_0_resident(v, logits, classes, buffer_0)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
 
 
 @cute.jit
@@ -759,7 +824,7 @@ def launch_cross_entropy_bf16_0_streamed(
 
 
 @cute.jit
-def launch_cross_entropy_bf16_1_streamed(
+def launch_cross_entropy_bf16_1_resident(
     classes: cute.Tensor,
     buffer_0: cute.Tensor,
     out: cute.Tensor,
@@ -767,14 +832,14 @@ def launch_cross_entropy_bf16_1_streamed(
     v: cutlass.Constexpr,
 ):
     """Launch on the grid of the plan."""
-    launched = cross_entropy_bf16_1_streamed(v, classes, buffer_0, out)
+    launched = cross_entropy_bf16_1_resident(v, classes, buffer_0, out)
     launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
 
 
 NAME = "cross_entropy_bf16"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
-    "default_0_streamed": (
+    "default_0_resident": (
         (cutlass.BFloat16, (8192, 128256), (128256, 1), 16),  # logits
         (cutlass.Int64, (8192,), (1,), 8),  # classes
         (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
@@ -784,26 +849,27 @@ SIGNATURES = {
         (cutlass.Int64, (8192,), (1,), 8),  # classes
         (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
     ),
-    "default_1_streamed": (
+    "default_1_resident": (
         (cutlass.Int64, (8192,), (1,), 16),  # classes
         (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
         (cutlass.BFloat16, (), (), 2),  # out
     ),
-    "default_1_streamed_any": (
+    "default_1_resident_any": (
         (cutlass.Int64, (8192,), (1,), 8),  # classes
         (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
         (cutlass.BFloat16, (), (), 2),  # out
     ),
 }
 LAUNCH = {
+    "launch_cross_entropy_bf16_0_resident": launch_cross_entropy_bf16_0_resident,
     "launch_cross_entropy_bf16_0_streamed": launch_cross_entropy_bf16_0_streamed,
-    "launch_cross_entropy_bf16_1_streamed": launch_cross_entropy_bf16_1_streamed,
+    "launch_cross_entropy_bf16_1_resident": launch_cross_entropy_bf16_1_resident,
 }
 RULES = {
-    "default_0_streamed": rules_default_0_streamed,
+    "default_0_resident": rules_default_0_resident,
     "default_0_streamed_any": rules_default_0_streamed_any,
-    "default_1_streamed": rules_default_1_streamed,
-    "default_1_streamed_any": rules_default_1_streamed_any,
+    "default_1_resident": rules_default_1_resident,
+    "default_1_resident_any": rules_default_1_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
 # order they are tried, with the base alignment in bytes that they need.
@@ -814,8 +880,8 @@ PLAN = {
             ((8192,), (1,)),
         ],
         [
-            {"default_0_streamed": 16, "default_0_streamed_any": 1},
-            {"default_1_streamed": 16, "default_1_streamed_any": 1},
+            {"default_0_resident": 16, "default_0_streamed_any": 1},
+            {"default_1_resident": 16, "default_1_resident_any": 1},
         ],
     ),
 }

@@ -1,27 +1,27 @@
 """full_sum_fp32: 2 kernels, one after the other
 
 
-  problem full_sum_fp32_0 [part:1024, m:32, n:32768]
+  problem full_sum_fp32_0 [part:128, m:256, n:32768]
     input x: fp32[32768,32768]
-    output buffer_0: fp32[1024]
-    x_value:fp32 = load x[32*part + m, n]
+    output buffer_0: fp32[128]
+    x_value:fp32 = load x[256*part + m, n]
     sum_part:fp32 = reduce.sum[m,n] x_value
     store sum_part -> buffer_0[part]
-  problem full_sum_fp32_1 [part:1024]
+  problem full_sum_fp32_1 [part:128]
     output out: fp32[]
-    input buffer_0: fp32[1024]
+    input buffer_0: fp32[128]
     sum_parts:fp32 = load buffer_0[part]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[]
 
 Target: h200 (sm_90a, 132 SMs).
-full_sum_fp32: m reduced in 1024 parts, predicted 1061.5 us; 89955.5 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row; 1024
+full_sum_fp32: m reduced in 128 parts, predicted 1052.8 us; 87723.6 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 512 threads, 512 of them a row; 128
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 256 of them a
-  row; 1024 CTAs.
-Variant default_1_resident_any (any base address): resident, 1 x 4 elements a thread, 256 threads, 256 of them a
-  row; 1 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 512 threads, 512 of them a
+  row; 128 CTAs.
+Variant default_1_resident_any (any base address): resident, 1 x 4 elements a thread, 256 threads, 32 of them a row;
+  1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x fp32[32768,32768]
@@ -77,57 +77,57 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 1058.5 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 4 elements a thread, 256 threads, 128 of them a row, predicted 1061.6 us
+    # predicted 1049.8 us, bound by memory; x on 16 bytes
+    # next best: streamed, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 1031.8 us
     Variant(
         name="default_0_streamed",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(1024,),
-        cols=(1048576,),
+        rows=(128,),
+        cols=(8388608,),
         vec=4,
         steps=4,
-        threads=256,
-        row_threads=256,
+        threads=512,
+        row_threads=512,
         cluster=1,
-        ctas=1024,
+        ctas=128,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(1048576,), cols=(1,), width=4),  # x_at
+            Access(rows=(8388608,), cols=(1,), width=4),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 1091.0 us, bound by memory; any base address
-    # next best: streamed, 8 x 1 elements a thread, 128 threads, 128 of them a row, predicted 1101.1 us
+    # predicted 1057.8 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 1024 threads, 1024 of them a row, predicted 1090.6 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(1024,),
-        cols=(1048576,),
+        rows=(128,),
+        cols=(8388608,),
         vec=1,
-        steps=8,
-        threads=256,
-        row_threads=256,
+        steps=16,
+        threads=512,
+        row_threads=512,
         cluster=1,
-        ctas=1024,
+        ctas=128,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(1048576,), cols=(1,)),  # x_at
+            Access(rows=(8388608,), cols=(1,)),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
     # predicted 3.0 us, bound by waiting; any base address
-    # next best: resident, 2 x 4 elements a thread, 256 threads, 128 of them a row, predicted 3.0 us
+    # next best: resident, 2 x 4 elements a thread, 256 threads, 16 of them a row, predicted 3.0 us
     Variant(
         name="default_1_resident_any",
         launch="launch_full_sum_fp32_1_resident",
         rows=(1,),
-        cols=(1024,),
+        cols=(128,),
         vec=4,
         steps=1,
         threads=256,
-        row_threads=256,
+        row_threads=32,
         cluster=1,
         ctas=1,
         exact=True,
@@ -144,15 +144,16 @@ def rules_default_0_streamed(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 4) // 4) + 2 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 4
+    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-1024 // row_tile) * v.cluster
+    ctas = -(-128 // row_tile) * v.cluster
     smem_bytes = 8 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 1048576 % v.vec != 0),
+            not (v.vec > 16 or 8388608 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -172,7 +173,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 1048576,
+            v.steps * span < 8388608,
             "a row that fits is resident",
         ),
         (
@@ -222,15 +223,16 @@ def rules_default_0_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 4) // 4) + 2 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 4
+    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-1024 // row_tile) * v.cluster
+    ctas = -(-128 // row_tile) * v.cluster
     smem_bytes = 8 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 1 or 1048576 % v.vec != 0),
+            not (v.vec > 1 or 8388608 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -250,7 +252,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 1048576,
+            v.steps * span < 8388608,
             "a row that fits is resident",
         ),
         (
@@ -300,7 +302,8 @@ def rules_default_1_resident_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    regs = 24 + -(-(v.steps * v.vec * 4) // 4) + 2 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 4
+    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-1 // row_tile) * v.cluster
@@ -308,7 +311,7 @@ def rules_default_1_resident_any(v):
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 1024 % v.vec != 0),
+            not (v.vec > 16 or 128 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -323,12 +326,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 1024,
+            v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 1024,
+            (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -592,15 +595,15 @@ NAME = "full_sum_fp32"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.Float32, (32768, 32768), (32768, 1), 16),  # x
-        (cutlass.Float32, (1024,), (1,), 4),  # buffer_0
+        (cutlass.Float32, (128,), (1,), 4),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.Float32, (32768, 32768), (32768, 1), 4),  # x
-        (cutlass.Float32, (1024,), (1,), 4),  # buffer_0
+        (cutlass.Float32, (128,), (1,), 4),  # buffer_0
     ),
     "default_1_resident_any": (
         (cutlass.Float32, (), (), 4),  # out
-        (cutlass.Float32, (1024,), (1,), 4),  # buffer_0
+        (cutlass.Float32, (128,), (1,), 4),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -618,7 +621,7 @@ PLAN = {
     ((32768, 32768),): (
         [
             ((), ()),
-            ((1024,), (1,)),
+            ((128,), (1,)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

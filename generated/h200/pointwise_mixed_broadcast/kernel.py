@@ -26,7 +26,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 16 elements a thread, 256 threads;
   16384 CTAs.
-Variant default_flat_any (any base address): 8 x 1 elements a thread, 256 threads; 32768 CTAs.
+Variant default_flat_any (any base address): 8 x 1 elements a thread, 512 threads; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[8192,8192]/(8448,1); y fp16[8192,8192]/(1,8192); row_ fp32[8192]; column bf16[8192,1]; mask
@@ -81,8 +81,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 102.1 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 2 x 16 elements a thread, 256 threads, predicted 103.3 us
+    # predicted 99.8 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 2 x 16 elements a thread, 256 threads, predicted 100.5 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -106,8 +106,8 @@ VARIANTS = (
             Access(rows=(1, 8192), cols=(), width=16),  # out1_at
         ),
     ),
-    # predicted 111.3 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 512 threads, predicted 109.6 us
+    # predicted 102.6 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 1024 threads, predicted 106.9 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -115,12 +115,12 @@ VARIANTS = (
         cols=(),
         vec=1,
         steps=8,
-        threads=256,
+        threads=512,
         row_threads=1,
         cluster=1,
-        ctas=32768,
+        ctas=16384,
         exact=False,
-        exchanged=256,
+        exchanged=512,
         accesses=(
             Access(rows=(1, 8192), cols=()),  # mask_at
             Access(rows=(1, 8448), cols=()),  # x_at

@@ -27,7 +27,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_flat (x on 16 bytes, cosine on 16 bytes, sine on 16 bytes): 2 x 8 elements a thread, 256 threads;
   16384 CTAs.
-Variant default_flat_any (any base address): 8 x 1 elements a thread, 256 threads; 32768 CTAs.
+Variant default_flat_any (any base address): 8 x 1 elements a thread, 512 threads; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[4,4096,32,128]; cosine fp32[4096,64]; sine fp32[4096,64]
@@ -81,8 +81,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 104.0 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
-    # next best: 4 x 8 elements a thread, 128 threads, predicted 102.3 us
+    # predicted 101.0 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
+    # next best: 4 x 8 elements a thread, 256 threads, predicted 102.4 us
     Variant(
         name="default_flat",
         launch="launch_rope_bf16_flat",
@@ -105,8 +105,8 @@ VARIANTS = (
             Access(rows=(0, 1, 0, 0, 0), cols=()),  # index_at
         ),
     ),
-    # predicted 110.6 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 512 threads, predicted 111.2 us
+    # predicted 104.0 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 256 threads, predicted 109.7 us
     Variant(
         name="default_flat_any",
         launch="launch_rope_bf16_flat",
@@ -114,12 +114,12 @@ VARIANTS = (
         cols=(),
         vec=1,
         steps=8,
-        threads=256,
+        threads=512,
         row_threads=1,
         cluster=1,
-        ctas=32768,
+        ctas=16384,
         exact=False,
-        exchanged=256,
+        exchanged=512,
         accesses=(
             Access(rows=(1, 0, 128, 4096, 16777216), cols=()),  # x_at
             Access(rows=(1, 0, 0, 64, 0), cols=()),  # cosine_at

@@ -66,8 +66,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 173.3 us, bound by memory; x on 16 bytes
-    # next best: 2 x 8 elements a thread, 256 threads, predicted 175.8 us
+    # predicted 170.3 us, bound by memory; x on 16 bytes
+    # next best: 2 x 8 elements a thread, 256 threads, predicted 171.3 us
     Variant(
         name="default_flat",
         launch="launch_silu_and_mul_bf16_flat",
@@ -87,8 +87,8 @@ VARIANTS = (
             Access(rows=(1, 14336), cols=(), width=8),  # out_at
         ),
     ),
-    # predicted 185.8 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 1024 threads, predicted 194.5 us
+    # predicted 174.8 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 1024 threads, predicted 178.0 us
     Variant(
         name="default_flat_any",
         launch="launch_silu_and_mul_bf16_flat",

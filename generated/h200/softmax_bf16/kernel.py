@@ -17,11 +17,11 @@ Variant rows_256_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 25
   CTAs.
 Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 32 of them a row;
   4096 CTAs.
-Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 128 threads, 128 of them a row; 32768
+Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 256 threads, 128 of them a row; 16384
   CTAs.
 Variant rows_4096_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a
   row; 32768 CTAs.
-Variant rows_131072_resident (x on 16 bytes): resident, 16 x 8 elements a thread, 128 threads, 128 of them a row,
+Variant rows_131072_resident (x on 16 bytes): resident, 8 x 8 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 16384 CTAs.
 Variant rows_131072_resident_any (any base address): resident, 32 x 1 elements a thread, 512 threads, 512 of them a
   row, cluster 8; 16384 CTAs.
@@ -82,8 +82,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 21.5 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 128 threads, 8 of them a row, predicted 21.6 us
+    # predicted 19.5 us, bound by memory; x on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 256 threads, 8 of them a row, predicted 19.6 us
     Variant(
         name="rows_256_resident",
         launch="launch_softmax_bf16_resident",
@@ -102,8 +102,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 25.4 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 26.6 us
+    # predicted 21.0 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 21.6 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -122,8 +122,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 146.3 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 8 elements a thread, 128 threads, 64 of them a row, predicted 144.7 us
+    # predicted 135.3 us, bound by memory; x on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 135.1 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
@@ -131,19 +131,19 @@ VARIANTS = (
         cols=(4096,),
         vec=8,
         steps=4,
-        threads=128,
+        threads=256,
         row_threads=128,
         cluster=1,
-        ctas=32768,
+        ctas=16384,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=8),  # x_at
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 153.6 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 152.5 us
+    # predicted 137.9 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 136.1 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -162,28 +162,28 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 298.1 us, bound by memory; x on 16 bytes
-    # next best: resident, 32 x 4 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 299.9 us
+    # predicted 271.5 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 8 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 265.0 us
     Variant(
         name="rows_131072_resident",
         launch="launch_softmax_bf16_resident",
         rows=(2048,),
         cols=(131072,),
         vec=8,
-        steps=16,
-        threads=128,
-        row_threads=128,
+        steps=8,
+        threads=256,
+        row_threads=256,
         cluster=8,
         ctas=16384,
         exact=True,
-        exchanged=32,
+        exchanged=64,
         accesses=(
             Access(rows=(131072,), cols=(1,), width=8),  # x_at
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 316.7 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 1024 threads, 1024 of them a row, cluster 4, predicted 350.3 us
+    # predicted 273.8 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 1024 threads, 1024 of them a row, cluster 4, predicted 289.8 us
     Variant(
         name="rows_131072_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -210,7 +210,8 @@ def rules_rows_256_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile) * v.cluster
@@ -284,7 +285,8 @@ def rules_rows_256_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile) * v.cluster
@@ -358,7 +360,8 @@ def rules_rows_4096_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -432,7 +435,8 @@ def rules_rows_4096_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -506,7 +510,8 @@ def rules_rows_131072_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
@@ -580,7 +585,8 @@ def rules_rows_131072_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    regs = 24 + -(-(v.steps * v.vec * 2) // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    in_flight = v.steps * v.vec * 2
+    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster

@@ -9,7 +9,7 @@ from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.fused import fused_tensors
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
 from kgen.backends.cutedsl.gemm_host import host_view
-from kgen.backends.cutedsl.gemm_rows import case_view, fields_of, kind_of, row_view, rules_view
+from kgen.backends.cutedsl.gemm_rows import case_view, fields_of, gemm_rules, kind_of, row_view
 from kgen.backends.cutedsl.gemm_views import DeviceView, KernelView
 from kgen.backends.cutedsl.imports import import_block
 from kgen.backends.cutedsl.module import module_text, require_free_names
@@ -68,7 +68,7 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         fields=row_fields,
         cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
         rows=tuple(row_view(v) for v in plan.variants),
-        rules=tuple(rules_view(v, plan) for v in first_of_kind.values()),
+        rules=tuple(gemm_rules(v, plan) for v in first_of_kind.values()),
         sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
         host=(),
     )

@@ -1,9 +1,10 @@
 """HostView of a GEMM: what each variant is compiled for, and how the host function picks one."""
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
-from kgen.backends.cutedsl.gemm_rows import kind_of, tuple_text
-from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView, UnreadView
-from kgen.backends.cutedsl.lines import LINE, bracketed, listed
+from kgen.backends.cutedsl.file_text import base_alignment, plan_key, signature_entry, unread_arguments
+from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView
+from kgen.backends.cutedsl.lines import Lines, bracketed, listed, tuple_text
 from kgen.errors.backend import ElementTypeError
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
@@ -33,9 +34,7 @@ def host_view(
         plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
         parameters=arguments,
         first=arguments[0],
-        unread=tuple(
-            UnreadView(names[a.name], a.type.dtype.torch_name) for a in program.arguments if a.name not in operands
-        ),
+        unread=unread_arguments(program, names, frozenset(operands)),
         bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
         out_type=form.d.dtype.torch_name,
         result="(d,)" if program.returns_tuple else "d",
@@ -54,22 +53,13 @@ _SM_COUNT = "torch.cuda.get_device_properties(device).multi_processor_count"
 
 def _entry(case: str, program: Program, plan: GemmPlan) -> PlanEntryView:
     result = _result(program)
-    shapes = [tuple_text(a.type.static_shape) for a in program.arguments]
     choices = [v for v in plan.variants if v.case == case] if result.numel else []
-    key = f"({', '.join(shapes)}{',' if len(shapes) == 1 else ''}): ("
     return PlanEntryView(
-        key=(key,) if len(key) <= _KEY_LINE else listed("(", shapes, "): ("),
+        key=plan_key(program),
         result_shape=tuple_text(result.static_shape),
         result_stride=tuple_text(result.strides),
-        choices=listed("{", [f'"{v.name}": {_base_align(v)}' for v in choices], "},"),
+        choices=listed("{", [f'"{v.name}": {base_alignment(v)}' for v in choices], "},"),
     )
-
-
-_KEY_LINE = 100  # a longer key has a line for each shape
-
-
-def _base_align(variant: GemmVariant) -> int:
-    return max((count for _, count in variant.guard.base_align), default=1)
 
 
 def signature(
@@ -89,14 +79,11 @@ def signature(
     return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))
 
 
-def _tensor(name: str, type_: TensorType, align: int) -> tuple[str, ...]:
-    """Return the entry of one tensor. The DSL has no extent of 0; a variant that never runs is compiled for 1."""
+def _tensor(name: str, type_: TensorType, align: int) -> Lines:
+    """Return the entry of one tensor. Raises `ElementTypeError` for a type that no GEMM kernel takes."""
     if type_.dtype not in ELEMENT_TYPES:
         raise ElementTypeError(role="input", tensor=name, dtype=type_.dtype, valid=", ".join(ELEMENT_TYPES))
-    shape = tuple_text(tuple(max(extent, 1) for extent in type_.static_shape))
-    items = (ELEMENT_TYPES[type_.dtype], shape, tuple_text(type_.strides), str(align))
-    line = f"({', '.join(items)}),  # {name}"
-    return (line,) if len(line) <= LINE - 8 else (f"# {name}", *bracketed("(", items, "),", indent=8))
+    return signature_entry(name, ELEMENT_TYPES[type_.dtype], type_, align)
 
 
 def _result(program: Program) -> TensorType:

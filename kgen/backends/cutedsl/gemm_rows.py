@@ -1,10 +1,12 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
-import textwrap
 from math import gcd
 
+from kgen.backends.cutedsl.file_text import rules_view
+from kgen.backends.cutedsl.file_views import RulesView, ValueView
 from kgen.backends.cutedsl.fused import FusedTensor
-from kgen.backends.cutedsl.gemm_views import CaseView, CheckView, FieldView, RowView, RulesView, ValueView
+from kgen.backends.cutedsl.gemm_views import CaseView, FieldView, RowView
+from kgen.backends.cutedsl.lines import tuple_text
 from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
 from kgen.families.gemm.rules import bind_gemm
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -114,27 +116,18 @@ def row_view(variant: GemmVariant) -> RowView:
     return RowView(variant.name, constant_of(variant.case), tuple(reasons), values)
 
 
-def rules_view(variant: GemmVariant, plan: GemmPlan) -> RulesView:
+def gemm_rules(variant: GemmVariant, plan: GemmPlan) -> RulesView:
     """Return the rules of a variant's load path as the kernel carries them."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_gemm(variant.facts, plan.device)
     kept = _SIMT_KEPT if variant.load_path == "simt" else tuple(KEPT)
     rules = kernel_rules(bound, point, kept, lambda name: f"v.{KEPT[name]}" if name in kept else name)
-    derived = tuple(f"{name} = {code}" for name, code in rules.derived)
-    checks = tuple(
-        CheckView((*_string(check.text), f"{check.condition},", *_string(check.because))) for check in rules.checks
-    )
-    return RulesView(kind_of(variant), derived, checks)
+    return rules_view(kind_of(variant), rules)
 
 
 def constant_of(case: str) -> str:
     """Return the name of a case's constant."""
     return "CASE_" + "".join(c if c.isalnum() else "_" for c in case).upper()
-
-
-def tuple_text(items: tuple[int, ...]) -> str:
-    """Return a tuple as Python source."""
-    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(str(i) for i in items)})"
 
 
 def _extents(form: GemmForm, operand: MatrixAccess) -> tuple[int, ...]:
@@ -143,12 +136,6 @@ def _extents(form: GemmForm, operand: MatrixAccess) -> tuple[int, ...]:
 
 def _stride(access: OutputAccess) -> tuple[int, ...]:
     return (access.m, access.n, *access.batch)
-
-
-def _string(text: str) -> tuple[str, ...]:
-    """Return a string literal in lines that fit, the last one with a comma."""
-    parts = textwrap.wrap(text, 96, drop_whitespace=False) or [""]
-    return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')
 
 
 def _tile_values(variant: GemmVariant) -> tuple[ValueView, ...]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from kgen.backends.cutedsl.file_views import RulesView, UnreadView, ValueView
+
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
@@ -10,15 +12,6 @@ class FieldView:
     name: str
     type: str
     comment: str
-
-
-@dataclass(frozen=True, slots=True)
-class ValueView:
-    """A keyword argument or dict entry, with the reason of the choice as a comment."""
-
-    name: str
-    text: str
-    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +31,6 @@ class RowView:
     constant: str
     reasons: tuple[str, ...]
     values: tuple[ValueView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckView:
-    """One rule: its words, its condition and its reason, a source line each or wrapped into several."""
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RulesView:
-    """The rules of one load path."""
-
-    load_path: str
-    derived: tuple[str, ...]
-    checks: tuple[CheckView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +98,6 @@ class PlanEntryView:
     result_shape: str
     result_stride: str
     choices: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadView:
-    """An argument that no launch takes, and its torch type."""
-
-    name: str
-    type: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
+from kgen.backends.cutedsl.tokens import items_of, last_brackets, terms_of
+
+Lines = tuple[str, ...]
 LINE = 120
 
 
-def bracketed(head: str, items: Sequence[str], tail: str, indent: int = 0) -> tuple[str, ...]:
+def tuple_text(items: Sequence[object]) -> str:
+    """Return a tuple as Python source."""
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(map(str, items))})"
+
+
+def bracketed(head: str, items: Sequence[str], tail: str, indent: int = 0) -> Lines:
     """Return `head item, item tail` on one line, else the items on a line of their own, else one item a line.
 
     `head` ends in the opening bracket, `tail` starts with the closing one; `indent` is where the template puts them.
@@ -15,61 +23,55 @@ def bracketed(head: str, items: Sequence[str], tail: str, indent: int = 0) -> tu
         return (f"{head}{joined}{tail}",)
     if indent + 4 + len(joined) <= LINE:
         return (head, f"    {joined}", tail)
-    return (head, *(f"    {item}," for item in items), tail)
+    return (head, *(f"    {part}" for item in items for part in _item_lines(item, indent + 4)), tail)
 
 
-def listed(head: str, items: Sequence[str], tail: str) -> tuple[str, ...]:
+def listed(head: str, items: Sequence[str], tail: str) -> Lines:
     """Return a list with one item a line; an empty one on one line."""
     return (head, *(f"    {item}," for item in items), tail) if items else (f"{head}{tail}",)
 
 
-def fitted(line: str, indent: int) -> tuple[str, ...]:
+def fitted(line: str, indent: int) -> Lines:
     """Return a statement that ends in a call, or that unpacks names, in lines that fit where it is printed.
 
     A statement of another shape stays as it is.
     """
     if indent + len(line) <= LINE:
         return (line,)
-    inner = " " * (len(line) - len(line.lstrip()))
-    targets, assigned, value = line.strip().partition(" = ")
-    if assigned and "(" not in value:
-        return tuple(inner + part for part in bracketed("(", targets.split(", "), f") = {value}", indent + len(inner)))
-    start = _last_call(line)
-    if start is None:
-        return (line,)
-    tail = line[_closing(line, start) :]
-    found = bracketed(line[: start + 1], _split(line[start + 1 : len(line) - len(tail)]), tail, indent)
-    return (found[0], *(inner + part for part in found[1:]))
+    statement = line.strip()
+    inner = line[: len(line) - len(line.lstrip())]
+    return tuple(inner + part for part in _broken(statement, indent + len(inner)))
 
 
-def _last_call(line: str) -> int | None:
-    """Return where the bracket opens that closes last."""
-    depth = 0
-    end = line.rstrip().rstrip(":")
-    if not end.endswith(")"):
+def _broken(statement: str, indent: int) -> Lines:
+    targets, assigned, value = statement.partition(" = ")
+    if assigned and ", " in targets and "(" not in value:
+        return bracketed("(", targets.split(", "), f") = {value}", indent)
+    call = _last_call(statement)
+    if call is None:
+        return (statement,)
+    called, dot, _ = statement[: call[0]].rpartition(".")
+    if dot and indent + call[0] >= LINE:
+        call = _last_call(called) or call  # up to the last bracket is too long: the call whose result has the method
+    start, end = call
+    return bracketed(statement[: start + 1], items_of(statement[start + 1 : end]), statement[end:], indent)
+
+
+def _item_lines(item: str, indent: int) -> Lines:
+    """Return an item of a list with its comma, of one that is too long each term of a condition on a line."""
+    if indent + len(item) < LINE:
+        return (f"{item},",)
+    first, *others = terms_of(item)
+    if not others:
+        return _broken(f"{item},", indent)
+    *lines, last = (first, *(f"& {other}" for other in others))
+    return (*lines, f"{last},")
+
+
+def _last_call(code: str) -> tuple[int, int] | None:
+    """Return where the brackets of the call open and close in which some code ends."""
+    found = last_brackets(code)
+    if found is None or code[found[1] :].rstrip(":,") != ")":
         return None
-    for at in range(len(end) - 1, -1, -1):
-        depth += (end[at] in ")]}") - (end[at] in "([{")
-        if depth == 0:
-            return at if at and (end[at - 1].isalnum() or end[at - 1] in "_]") else None
-    return None
-
-
-def _closing(line: str, start: int) -> int:
-    depth = 0
-    for at in range(start, len(line)):
-        depth += (line[at] in "([{") - (line[at] in ")]}")
-        if depth == 0:
-            return at
-    return len(line)
-
-
-def _split(text: str) -> list[str]:
-    """Return the parts between commas that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [*parts, text[start:].strip()]
+    before = code[: found[0]][-1:]
+    return found if before.isalnum() or before in ("_", "]") else None

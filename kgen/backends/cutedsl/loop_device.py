@@ -1,18 +1,16 @@
-"""The device function and the launch function of one loop kernel as text."""
+"""The device function and the launch function of one loop kernel as text, and what the rest of the file needs of it."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
-from kgen.backends.cutedsl.lines import bracketed, fitted
-from kgen.backends.cutedsl.loop_body import Block, BodyPrinter, Lines, Phase, fit, unpacked
+from kgen.backends.cutedsl.expressions import memory
+from kgen.backends.cutedsl.lines import Lines, bracketed
+from kgen.backends.cutedsl.loop_body import LoopBody
+from kgen.backends.cutedsl.loop_places import column_of_vector, place_in_column, place_in_row
+from kgen.backends.cutedsl.loop_reads import ReadTime
 from kgen.backends.cutedsl.loop_scan import scan_view
-from kgen.backends.cutedsl.loop_views import (
-    FlatKernelView,
-    FragmentView,
-    LaunchView,
-    LoopKernelView,
-    ScanColumnsView,
-    ScanRowsView,
-)
+from kgen.backends.cutedsl.loop_symbols import NamedAccess
+from kgen.backends.cutedsl.loop_text import fitted_lines, fitted_phase
+from kgen.backends.cutedsl.loop_views import FlatKernelView, LaunchView, LoopKernelView, ScanColumnsView, ScanRowsView
 from kgen.families.strided.form import Layout
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Problem
@@ -20,23 +18,27 @@ from kgen.planning.plan_loops import LoopVariant
 from kgen.render import render
 
 FOLDER = "cutedsl/sm90/loops"
-FP8 = {DType.FP8_E4M3: "cutlass.Float8E4M3FN", DType.FP8_E5M2: "cutlass.Float8E5M2"}
+FP8 = (DType.FP8_E4M3, DType.FP8_E5M2)  # arrive as bytes
 _DOCS = {
     "flat": "Every thread takes a few vectors of elements.",
     "resident": "The threads of a row hold its elements in registers through all phases.",
     "streamed": "The threads of a row walk along it, once for every phase.",
-    "scan": "The threads of a row scan it chunk by chunk, in order.",
 }
 
 
-def schedule_of(variant: LoopVariant) -> str:
-    """Return which kernel text serves a variant."""
-    return str(dict(variant.choice.candidate.choices).get("schedule", "flat"))
+@dataclass(frozen=True, slots=True)
+class DeviceText:
+    """The text of a device function; `joins` are the functions it joins states with that the library does not have."""
+
+    name: str
+    text: str
+    joins: Lines
+    accesses: tuple[NamedAccess, ...]
 
 
 def kernel_name(variant: LoopVariant) -> str:
     """Return the name of the device function that serves a variant."""
-    return f"{variant.kernel}_{schedule_of(variant)}"
+    return f"{variant.kernel}_{variant.schedule}"
 
 
 def tensors_of(problem: Problem) -> Lines:
@@ -44,123 +46,84 @@ def tensors_of(problem: Problem) -> Lines:
     return tuple(t.name for t in problem.tensors)
 
 
-def printer_of(variant: LoopVariant, names: dict[str, str]) -> BodyPrinter:
-    """Return the printer of a variant's body, all parts of it printed: its list of accesses is complete."""
-    printer = BodyPrinter(variant.form, names, schedule_of(variant))
-    _view(variant, names, printer, ())
-    return printer
-
-
-def kernel_text(variant: LoopVariant, names: dict[str, str], problem: Problem) -> tuple[str, str]:
-    """Return name and text of the device function."""
-    printer = BodyPrinter(variant.form, names, schedule_of(variant))
-    view = _view(variant, names, printer, tuple(names[t] for t in tensors_of(problem)))
-    template = schedule_of(variant)
-    if template == "scan":
-        template = "scan_rows" if variant.form.layout is Layout.ROWS else "scan_columns"
-    return kernel_name(variant), render(f"{FOLDER}/{template}.py.j2", view).rstrip("\n")
+def device_text(variant: LoopVariant, names: dict[str, str], problem: Problem) -> DeviceText:
+    """Return the device function of a variant; `names` are the Python names of all tensors."""
+    body, name = LoopBody(variant.form, names), kernel_name(variant)
+    tensors = (names[t] for t in tensors_of(problem))
+    signature = bracketed(f"def {name}(", ("v: cutlass.Constexpr", *tensors), "):")
+    view: FlatKernelView | LoopKernelView | ScanRowsView | ScanColumnsView
+    match variant.schedule:
+        case "scan":
+            template = "scan_rows" if variant.form.layout is Layout.ROWS else "scan_columns"
+            view = scan_view(name, signature, body)
+        case "flat":
+            template, view = "flat", _flat_view(signature, body)
+        case schedule:
+            template, view = schedule, _reduction_view(signature, body, schedule)
+    text = render(f"{FOLDER}/{template}.py.j2", view).rstrip("\n")
+    return DeviceText(name, text, body.reductions.joins(), tuple(body.symbols.accesses))
 
 
 def launch_text(variant: LoopVariant, names: dict[str, str], problem: Problem) -> tuple[str, str]:
     """Return name and text of the launch function."""
-    recast = tuple(
-        f"{names[t.name]} = cute.make_tensor(cute.recast_ptr({names[t.name]}.iterator, dtype={FP8[t.type.dtype]}), "
-        f"{names[t.name]}.layout)"
-        for t in problem.tensors
-        if t.type.dtype in FP8
+    tensors = tuple(names[t] for t in tensors_of(problem))
+    fp8 = ((names[t.name], memory(t.type.dtype)) for t in problem.tensors if t.type.dtype in FP8)
+    recast = (
+        f"{name} = cute.make_tensor(cute.recast_ptr({name}.iterator, dtype={type_}), {name}.layout)"
+        for name, type_ in fp8
     )
     view = LaunchView(
         name=f"launch_{kernel_name(variant)}",
-        tensors=tuple(names[t] for t in tensors_of(problem)),
-        recast=tuple(part for line in recast for part in fitted(line, 4)),
-        call=bracketed(
-            f"launched = {kernel_name(variant)}(", ("v", *(names[t] for t in tensors_of(problem))), ")", indent=4
-        ),
+        tensors=tensors,
+        recast=fitted_lines(recast, 4),
+        call=bracketed(f"launched = {kernel_name(variant)}(", ("v", *tensors), ")", indent=4),
     )
     return view.name, render(f"{FOLDER}/launch.py.j2", view).rstrip("\n")
 
 
-def _view(
-    variant: LoopVariant, names: dict[str, str], printer: BodyPrinter, tensors: Lines
-) -> LoopKernelView | FlatKernelView | ScanRowsView | ScanColumnsView:
-    form, schedule = variant.form, schedule_of(variant)
-    in_rows = form.layout is Layout.ROWS
-    signature = bracketed(f"def {kernel_name(variant)}(", ("v: cutlass.Constexpr", *tensors), "):")
-    if schedule == "scan":
-        return scan_view(kernel_name(variant), signature, form, printer, _place(in_rows, printer))
-    setup, reads = printer.setup(), printer.reads("early")
-    phases = tuple(printer.phase(level) for level in range(form.phases))
-    stores = printer.element_stores()
-    outputs = tuple(FragmentView(*f) for f in printer.outputs(stores))
-    elements = printer.stored(stores)
-    flat = form.layout is Layout.FLAT
-    writes = printer.writes(stores, "inside" if flat else "is_row & inside")
-    late = printer.reads("late")
-    row_writes = fit(printer.row_store_lines(), 4)
-    fragments = tuple(FragmentView(*f) for f in printer.fragments("early"))
-    deep = 4 * (schedule == "streamed")  # what streams stands in the loop over chunks
-    if flat:
-        return FlatKernelView(
-            signature=signature,
-            doc=_DOCS[schedule],
-            accesses=unpacked(printer),
-            fragments=fragments,
-            reads=fit(reads, 8),
-            outputs=outputs,
-            elements=fit(elements, 12),
-            writes=fit(writes, 8),
-            row_writes=row_writes,
-        )
+def _flat_view(signature: Lines, body: LoopBody) -> FlatKernelView:
+    reads = body.reads.statements(ReadTime.EARLY)
+    stores = body.stores.vector_stores("inside")
+    row_writes = body.stores.row_stores()
+    return FlatKernelView(
+        signature=signature,
+        doc=_DOCS["flat"],
+        accesses=body.symbols.unpacked_accesses(),
+        fragments=body.reads.fragments(ReadTime.EARLY),
+        reads=fitted_lines(reads, 8),
+        outputs=stores.fragments,
+        elements=fitted_lines(stores.elements, 12),
+        writes=fitted_lines(stores.writes, 8),
+        row_writes=fitted_lines(row_writes, 4),
+    )
+
+
+def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKernelView:
+    in_rows, is_resident = body.form.layout is Layout.ROWS, schedule == "resident"
+    depth = 0 if is_resident else 4  # what streams stands in the loop over chunks
+    setup, reads = body.values.row_values(0), body.reads.statements(ReadTime.EARLY)
+    phases = tuple(body.reductions.phase(level) for level in range(body.form.phases))
+    stores = body.stores.vector_stores("is_row & inside")
+    late_reads = body.reads.statements(ReadTime.LATE)
+    row_writes = body.stores.row_stores()
+    over_clusters = in_rows and is_resident
     return LoopKernelView(
         signature=signature,
         doc=_DOCS[schedule],
-        accesses=unpacked(printer),
-        exchanges=fit(printer.exchanges(), 4),
-        meet=("meet_cluster(v)",) if in_rows and schedule == "resident" and form.phases else (),
-        place=fit(_place(in_rows, printer), 4),
-        column=_column(in_rows, schedule),
+        accesses=body.symbols.unpacked_accesses(),
+        exchanges=fitted_lines(body.reductions.exchanges(over_clusters=over_clusters), 4),
+        meet=("meet_cluster(v)",) if over_clusters and body.form.phases else (),
+        place=fitted_lines(place_in_row() if in_rows else place_in_column(body, alone=False), 4),
+        column=column_of_vector(schedule, in_rows=in_rows),
         chunk="(v.steps * lanes * v.vec)" if in_rows else "(v.steps * lanes)",
-        setup=fit(setup, 4),
-        fragments=fragments,
-        reads=fit(reads, 8 + deep),
-        phases=tuple(_fitted_phase(phase, deep) for phase in phases),
-        outputs=outputs,
-        late=tuple(FragmentView(*f) for f in printer.fragments("late")),
-        late_reads=fit(late, 8 + deep),
-        elements=fit(elements, 12 + deep),
-        writes=fit(writes, 8 + deep),
-        row_writes=row_writes,
+        setup=fitted_lines(setup, 4),
+        fragments=body.reads.fragments(ReadTime.EARLY),
+        reads=fitted_lines(reads, 8 + depth),
+        phases=tuple(fitted_phase(phase, depth) for phase in phases),
+        outputs=stores.fragments,
+        late_fragments=body.reads.fragments(ReadTime.LATE),
+        late_reads=fitted_lines(late_reads, 8 + depth),
+        elements=fitted_lines(stores.elements, 12 + depth),
+        writes=fitted_lines(stores.writes, 8 + depth),
+        row_writes=fitted_lines(row_writes, 4),
     )
-
-
-def _fitted_phase(phase: Phase, deep: int) -> Phase:
-    """Return the phase with its statements in lines that fit where its blocks are printed."""
-    return Phase(_fitted_blocks(phase.start, 0), _fitted_blocks(phase.passes, deep), _fitted_blocks(phase.end, 0))
-
-
-def _fitted_blocks(blocks: tuple[Block, ...], deep: int) -> tuple[Block, ...]:
-    return tuple(replace(b, lines=fit(b.lines, deep + 4 + 8 * b.over_elements + 4 * b.over_vector)) for b in blocks)
-
-
-def _column(in_rows: bool, schedule: str) -> str:
-    vector = "s * lanes + lane" if schedule == "resident" else "(chunk * v.steps + s) * lanes + lane"
-    return f"({vector}) * v.vec" if in_rows else vector
-
-
-def _place(in_rows: bool, printer: BodyPrinter) -> Lines:
-    """Return the statements that find the row of a thread, clamped to a row that exists."""
-    if in_rows:
-        return (
-            "row, lane, lanes = place_in_row(v)",
-            "is_row = row < prod(v.rows)",
-            "at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)",
-        )
-    alone = printer.schedule == "scan"  # down a column one thread takes all
-    lines = (
-        f"vector, {'_, _' if alone else 'lane, lanes'} = place_in_column(v)",
-        "row = vector * v.vec",
-        "is_row = row < prod(v.rows)",
-        "at_row = digits(cutlass.min(row, prod(v.rows) - v.vec), v.rows)",
-    )
-    fragments = tuple(f"{n} = fragment(v, {at}, {kind}, 1)" for n, at, kind in printer.fragments("row"))
-    return (*lines, *fragments, *printer.reads("row"))

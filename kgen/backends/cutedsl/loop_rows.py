@@ -2,10 +2,11 @@
 
 import textwrap
 
-from kgen.backends.cutedsl.gemm_rows import tuple_text
-from kgen.backends.cutedsl.gemm_views import CheckView, RulesView, ValueView
-from kgen.backends.cutedsl.loop_body import NamedAccess
-from kgen.backends.cutedsl.loop_device import kernel_name, printer_of, schedule_of
+from kgen.backends.cutedsl.file_text import rules_view
+from kgen.backends.cutedsl.file_views import RulesView, ValueView
+from kgen.backends.cutedsl.lines import tuple_text
+from kgen.backends.cutedsl.loop_device import DeviceText, kernel_name
+from kgen.backends.cutedsl.loop_symbols import NamedAccess
 from kgen.backends.cutedsl.loop_views import LoopRowView
 from kgen.families.strided.facts import width_of
 from kgen.families.strided.form import Layout
@@ -17,8 +18,8 @@ from kgen.target import Device
 KEPT = ("vec", "steps", "threads", "row_threads", "cluster")
 
 
-def loop_row(variant: LoopVariant, names: dict[str, str]) -> LoopRowView:
-    """Return the row of one variant."""
+def loop_row(variant: LoopVariant, device: DeviceText) -> LoopRowView:
+    """Return the row of one variant; `device` is the text that names its accesses."""
     choice, form = variant.choice, variant.form
     reasons = [f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}; {variant.guard}"]
     if variant.runners_up:
@@ -34,7 +35,7 @@ def loop_row(variant: LoopVariant, names: dict[str, str]) -> LoopRowView:
         ValueView("exact", str(_is_exact(variant, chosen))),
         ValueView("exchanged", str(_exchanged(variant, chosen))),
     ]
-    accesses = [_access(found, variant) for found in printer_of(variant, names).accesses]
+    accesses = [_access(named, variant) for named in device.accesses]
     shown = tuple(part for reason in reasons for part in textwrap.wrap(reason, 110))
     return LoopRowView(variant.name, shown, tuple(values), tuple(accesses))
 
@@ -45,15 +46,7 @@ def loop_rules(variant: LoopVariant, device: Device) -> RulesView:
     bound = bind_loop(variant.form.family, variant.facts, device)
     kept = tuple(name for name in KEPT if name in point)
     rules = kernel_rules(bound, point, kept, lambda name: f"v.{name}" if name in kept else name)
-    checks = tuple(
-        CheckView((*_string(check.text), f"{check.condition},", *_string(check.because))) for check in rules.checks
-    )
-    return RulesView(variant.name, tuple(f"{name} = {code}" for name, code in rules.derived), checks)
-
-
-def _string(text: str) -> tuple[str, ...]:
-    parts = textwrap.wrap(text, 96, drop_whitespace=False) or [""]
-    return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')
+    return rules_view(variant.name, rules)
 
 
 def _chosen(variant: LoopVariant, name: str) -> int:
@@ -61,14 +54,14 @@ def _chosen(variant: LoopVariant, name: str) -> int:
     return int(choices[name]) if name in choices else 1
 
 
-def _access(found: NamedAccess, variant: LoopVariant) -> str:
-    walk = found.walk
+def _access(named: NamedAccess, variant: LoopVariant) -> str:
+    walk = named.walk
     parts = [f"rows={tuple_text(walk.kept[::-1])}", f"cols={tuple_text(walk.reduced[::-1])}"]
     parts += [f"base={walk.base}"] if walk.base else []
-    if found.access is not None:
-        width = width_of(found.access, variant.form, _chosen(variant, "vec"), variant.base_align)
+    if named.access is not None:
+        width = width_of(named.access, variant.form, _chosen(variant, "vec"), variant.base_align)
         parts += [f"width={width}"] if width != 1 else []
-    return f"Access({', '.join(parts)}),  # {found.name}"
+    return f"Access({', '.join(parts)}),  # {named.name}"
 
 
 def _span(variant: LoopVariant, chosen: dict[str, int]) -> int:
@@ -79,7 +72,7 @@ def _span(variant: LoopVariant, chosen: dict[str, int]) -> int:
 def _is_exact(variant: LoopVariant, chosen: dict[str, int]) -> bool:
     """Return whether every vector of every chunk lies inside of its row."""
     cols = variant.form.cols
-    if schedule_of(variant) == "resident":
+    if variant.schedule == "resident":
         return _span(variant, chosen) == cols
     return cols % _span(variant, chosen) == 0
 
@@ -87,6 +80,6 @@ def _is_exact(variant: LoopVariant, chosen: dict[str, int]) -> bool:
 def _exchanged(variant: LoopVariant, chosen: dict[str, int]) -> int:
     """Return how many states of one kind lie in smem at once."""
     if variant.form.layout is Layout.ROWS:
-        rounds = chosen["steps"] if schedule_of(variant) == "scan" else 1
+        rounds = chosen["steps"] if variant.schedule == "scan" else 1
         return rounds * chosen["cluster"] * max(chosen["threads"] // 32, 1)
     return chosen["threads"] * chosen["vec"]

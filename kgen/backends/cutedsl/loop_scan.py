@@ -1,126 +1,132 @@
 """The text of scan kernels: what a thread adds up, and how it learns what stands before its elements."""
 
-from kgen.backends.cutedsl.loop_body import BodyPrinter, Lines, fit, unpacked
+from kgen.backends.cutedsl.lines import Lines
+from kgen.backends.cutedsl.loop_body import LoopBody
+from kgen.backends.cutedsl.loop_places import column_of_scan, place_in_column, place_in_row
+from kgen.backends.cutedsl.loop_reads import ReadTime
 from kgen.backends.cutedsl.loop_states import State, state_of
-from kgen.backends.cutedsl.loop_views import FragmentView, ScanColumnsView, ScanRowsView
+from kgen.backends.cutedsl.loop_text import fitted_lines
+from kgen.backends.cutedsl.loop_views import ScanColumnsView, ScanRowsView
 from kgen.errors.family import MixedScanError
-from kgen.families.strided.form import Layout, LoopForm
+from kgen.families.strided.form import Layout
 from kgen.ir.problem import Reduce, Scan
 
 _DOC = "The threads of a row scan it chunk by chunk, in order."
 
 
-def scan_view(
-    name: str, signature: Lines, form: LoopForm, printer: BodyPrinter, place: Lines
-) -> ScanRowsView | ScanColumnsView:
+def scan_view(name: str, signature: Lines, body: LoopBody) -> ScanRowsView | ScanColumnsView:
     """Return the view of a scan kernel. Raises `MixedScanError` for scans in two directions, or beside a reduction."""
-    scans = [s for s in form.body if isinstance(s, Scan)]
-    if len({s.reverse for s in scans}) > 1 or any(isinstance(s, Reduce) for s in form.body):
+    scans = [s for s in body.form.body if isinstance(s, Scan)]
+    if len({s.reverse for s in scans}) > 1 or any(isinstance(s, Reduce) for s in body.form.body):
         raise MixedScanError(kernel=name)
-    return _Scan(signature, form, printer, place, scans).view()
+    found = _Scans(scans, body)
+    return _rows_view(signature, found) if body.form.layout is Layout.ROWS else _columns_view(signature, found)
 
 
-class _Scan:
-    """Prints one scan kernel."""
+class _Scans:
+    """The scans of one kernel, which run in one direction; prints its parts in the order they need each other."""
 
-    def __init__(self, signature: Lines, form: LoopForm, printer: BodyPrinter, place: Lines, scans: list[Scan]) -> None:
-        self.signature, self.form, self.printer, self.place = signature, form, printer, place
-        self.scans = scans
-        self.states = [state_of(s, printer.types[s.operand], f"{s.combine}_{i}") for i, s in enumerate(scans)]
+    def __init__(self, scans: list[Scan], body: LoopBody) -> None:
+        self.body, self.reverse = body, scans[0].reverse
+        self.in_rows = body.form.layout is Layout.ROWS
+        operands = [body.symbols.dtypes[s.operand] for s in scans]
+        self.states = [
+            state_of(s, dtype, f"{s.combine}_{i}") for i, (s, dtype) in enumerate(zip(scans, operands, strict=True))
+        ]
+        body.symbols.states.update({s.result: state for s, state in zip(scans, self.states, strict=True)})
+        self.setup = fitted_lines(body.values.row_values(0), 4)
+        self.reads = fitted_lines(body.reads.statements(ReadTime.EARLY), 12)
+        self.steps = fitted_lines(self._steps(scans), 16)
         for s, state in zip(scans, self.states, strict=True):
-            printer.states[s.result] = state
+            body.symbols.row_names[s.result] = self._result(state)
+        self.stores = body.stores.vector_stores("is_row & inside")
+        self.elements = fitted_lines(self.stores.elements, 16)
+        self.writes = fitted_lines(self.stores.writes, 12)
 
-    def view(self) -> ScanRowsView | ScanColumnsView:
-        in_rows = self.form.layout is Layout.ROWS
-        printer = self.printer
-        setup, reads = printer.setup(), printer.reads("early")
-        steps = self.steps(in_rows)
-        for s, state in zip(self.scans, self.states, strict=True):
-            printer.known[s.result] = self.result(state, in_rows)
-        stores = printer.element_stores()
-        outputs = tuple(FragmentView(*f) for f in printer.outputs(stores))
-        elements, writes = printer.stored(stores), printer.writes(stores, "is_row & inside")
-        fragments = tuple(FragmentView(*f) for f in printer.fragments("early"))
-        accesses = unpacked(printer)
-        reverse = self.scans[0].reverse
-        column = "((chunk * v.steps + s) * lanes + lane) * v.vec" if in_rows else "chunk * v.steps + s"
-        if reverse:
-            column = f"prod(v.cols) - {'v.vec' if in_rows else '1'} - ({column})"
-        inside = "col >= 0" if reverse else "col < prod(v.cols)"
-        if not in_rows:
-            return ScanColumnsView(
-                signature=self.signature,
-                doc=_DOC,
-                accesses=accesses,
-                place=fit(self.place, 4),
-                column=column,
-                inside=inside,
-                setup=fit(setup, 4),
-                start=self.start(False),
-                fragments=fragments,
-                reads=fit(reads, 12),
-                steps=fit(steps, 16),
-                outputs=outputs,
-                elements=fit(elements, 16),
-                writes=fit(writes, 12),
-            )
-        return ScanRowsView(
-            signature=self.signature,
-            doc=_DOC,
-            accesses=accesses,
-            exchanges=self.exchanges(),
-            place=fit(self.place, 4),
-            column=column,
-            inside=inside,
-            element="v.vec - 1 - i" if reverse else "i",
-            setup=fit(setup, 4),
-            start=self.start(True),
-            fragments=fragments,
-            reads=fit(reads, 12),
-            scanned=tuple(line for state in self.states for line in self.fragments(state)),
-            vector_start=tuple(f"{s.names[0]}_running = {s.identities[0]}" for s in self.states),
-            steps=fit(steps, 16),
-            vector_end=tuple(f"{s.names[0]}_totals[s] = {s.names[0]}_running" for s in self.states),
-            combine=tuple(self.combined(s) for s in self.states),
-            outputs=outputs,
-            elements=fit(elements, 16),
-            writes=fit(writes, 12),
-        )
+    @property
+    def column(self) -> str:
+        """The first column of vector `s`."""
+        return column_of_scan(in_rows=self.in_rows, reverse=self.reverse)
 
-    def exchanges(self) -> Lines:
-        found = [f"({s.names[0]}_slots,), _ = exchange(v, smem, {s.types[0]})" for s in self.states]
-        return ("smem = SmemAllocator()", *found)
+    @property
+    def inside(self) -> str:
+        """Whether a column exists."""
+        return "col >= 0" if self.reverse else "col < prod(v.cols)"
 
-    def start(self, in_rows: bool) -> Lines:
-        if in_rows:
-            return tuple(f"{s.names[0]}_carry = {s.identities[0]}" for s in self.states)
-        return tuple(f"{s.names[0]}_carry = filled(v, {s.types[0]}, {s.identities[0]})" for s in self.states)
-
-    def fragments(self, state: State) -> Lines:
-        name, kind = state.names[0], state.types[0]
-        return (
-            f"{name} = cute.make_rmem_tensor((v.vec, v.steps), {kind})",
-            f"{name}_totals = cute.make_rmem_tensor(v.steps, {kind})",
-        )
-
-    def steps(self, in_rows: bool) -> Lines:
+    def _steps(self, scans: list[Scan]) -> Lines:
         """Return the statements that take in one element."""
-        scope = self.printer.scope()
-        self.printer.compute([s.operand for s in self.scans], scope)
-        for s, state in zip(self.scans, self.states, strict=True):
-            value = self.printer.entering(s, state, scope)
-            name = state.names[0]
-            value = f"within(v, inside, {value}, {state.identities[0]})"
-            target = f"{name}_running" if in_rows else f"{name}_carry[e]"
+        scope = self.body.symbols.scope()
+        self.body.values.compute([s.operand for s in scans], scope)
+        for s, state in zip(scans, self.states, strict=True):
+            value = f"within(v, inside, {self.body.values.entering(s, state, scope)}, {state.identities[0]})"
+            (name,) = state.names
+            target = f"{name}_running" if self.in_rows else f"{name}_carry[e]"
             scope.lines.append(f"{target} = {state.join}(({target},), ({value},))[0]")
-            if in_rows:
-                scope.lines.append(f"{name}[e, s] = {target}")
-        return self.printer.close(scope)
+            scope.lines += [f"{name}[e, s] = {target}"] if self.in_rows else []
+        return self.body.symbols.close(scope)
 
-    def combined(self, s: State) -> str:
-        n = s.names[0]
-        return f"{n}_carry = scan_row(v, {n}_totals, {n}_carry, {s.join}, {s.identities[0]}, {n}_slots)"
+    def _result(self, state: State) -> str:
+        (name,) = state.names
+        return f"{state.join}(({name}_totals[s],), ({name}[e, s],))[0]" if self.in_rows else f"{name}_carry[e]"
 
-    def result(self, s: State, in_rows: bool) -> str:
-        n = s.names[0]
-        return f"{s.join}(({n}_totals[s],), ({n}[e, s],))[0]" if in_rows else f"{n}_carry[e]"
+
+def _columns_view(signature: Lines, scans: _Scans) -> ScanColumnsView:
+    carries = (f"{s.names[0]}_carry = filled(v, {s.types[0]}, {s.identities[0]})" for s in scans.states)
+    return ScanColumnsView(
+        signature=signature,
+        doc=_DOC,
+        accesses=scans.body.symbols.unpacked_accesses(),
+        place=fitted_lines(place_in_column(scans.body, alone=True), 4),
+        column=scans.column,
+        inside=scans.inside,
+        setup=scans.setup,
+        start=tuple(carries),
+        fragments=scans.body.reads.fragments(ReadTime.EARLY),
+        reads=scans.reads,
+        steps=scans.steps,
+        outputs=scans.stores.fragments,
+        elements=scans.elements,
+        writes=scans.writes,
+    )
+
+
+def _rows_view(signature: Lines, scans: _Scans) -> ScanRowsView:
+    names = [s.names[0] for s in scans.states]
+    firsts = [s.identities[0] for s in scans.states]
+    slots = (f"({s.names[0]}_slots,), _ = exchange(v, smem, {s.types[0]})" for s in scans.states)
+    return ScanRowsView(
+        signature=signature,
+        doc=_DOC,
+        accesses=scans.body.symbols.unpacked_accesses(),
+        exchanges=("smem = SmemAllocator()", *slots),
+        place=fitted_lines(place_in_row(), 4),
+        column=scans.column,
+        inside=scans.inside,
+        element="v.vec - 1 - i" if scans.reverse else "i",
+        setup=scans.setup,
+        start=tuple(f"{n}_carry = {first}" for n, first in zip(names, firsts, strict=True)),
+        fragments=scans.body.reads.fragments(ReadTime.EARLY),
+        reads=scans.reads,
+        scanned=tuple(line for state in scans.states for line in _scanned(state)),
+        vector_start=tuple(f"{n}_running = {first}" for n, first in zip(names, firsts, strict=True)),
+        steps=scans.steps,
+        vector_end=tuple(f"{n}_totals[s] = {n}_running" for n in names),
+        combine=tuple(map(_combined, scans.states)),
+        outputs=scans.stores.fragments,
+        elements=scans.elements,
+        writes=scans.writes,
+    )
+
+
+def _scanned(state: State) -> Lines:
+    """Return the registers of a chunk: what stands before each element of a vector, and the totals of the vectors."""
+    (name,), (type_,) = state.names, state.types
+    return (
+        f"{name} = cute.make_rmem_tensor((v.vec, v.steps), {type_})",
+        f"{name}_totals = cute.make_rmem_tensor(v.steps, {type_})",
+    )
+
+
+def _combined(state: State) -> str:
+    (name,), (first,) = state.names, state.identities
+    return f"{name}_carry = scan_row(v, {name}_totals, {name}_carry, {state.join}, {first}, {name}_slots)"

@@ -17,6 +17,12 @@ _JOINS = {
     Combine.ANY: (Op.MAXIMUM, 0),
     Combine.ALL: (Op.MINIMUM, 1),
 }
+_DOCS = {
+    Op.ADD: "The sum of two partial sums.",
+    Op.MUL: "The product of two partial products.",
+    Op.MAXIMUM: "The larger of two partial maxima.",
+    Op.MINIMUM: "The smaller of two partial minima.",
+}
 _ARGUMENTS = {Combine.ARGMAX: ("first_of_largest", "-inf"), Combine.ARGMIN: ("first_of_smallest", "inf")}
 
 
@@ -37,41 +43,38 @@ class State:
 
 def state_of(statement: Reduce | Scan, operand: DType, name: str) -> State:
     """Return how a reduction is kept; `operand` is the type of its elements."""
-    combine = statement.combine
+    dtype, combine = statement.dtype, statement.combine
+    type_, zero = carried(dtype), constant(0, dtype)
     if combine is Combine.M2:
-        kind, zero = carried(statement.dtype), constant(0, statement.dtype)
-        names = (f"{name}_count", f"{name}_mean", name)
-        return State(names, (kind,) * 3, (zero,) * 3, "join_moments", "", statement.dtype)
+        return State((f"{name}_count", f"{name}_mean", name), (type_,) * 3, (zero,) * 3, "join_moments", "", dtype)
     if combine is Combine.SUMEXP:
-        kind = carried(statement.dtype)
-        least, zero = constant(float("-inf"), statement.dtype), constant(0, statement.dtype)
-        return State((f"{name}_top", name), (kind, kind), (least, zero), "join_exponents", "", statement.dtype)
+        identities = (constant(float("-inf"), dtype), zero)
+        return State((f"{name}_top", name), (type_, type_), identities, "join_exponents", "", dtype)
     if combine in _ARGUMENTS:
-        join, first = _ARGUMENTS[combine]
-        dtype = _at_least_a_word(carried_dtype(operand))
-        identity = f'{carried(dtype)}(float("{first}"))' if dtype.is_float else constant(_limit(dtype, first), dtype)
-        return State((name, f"{name}_at"), (carried(dtype), "INDEX"), (identity, "INDEX(2147483647)"), join, "", dtype)
-    dtype = _at_least_a_word(carried_dtype(statement.dtype))
-    op, first_value = _JOINS[combine]
+        return _position_state(combine, _at_least_a_word(carried_dtype(operand)), name)
+    return _plain_state(statement, _at_least_a_word(carried_dtype(dtype)), name)
+
+
+def _position_state(combine: Combine, dtype: DType, name: str) -> State:
+    """Return the state of ARGMAX or ARGMIN: the best element and where it lies."""
+    join, first = _ARGUMENTS[combine]
+    identity = f'{carried(dtype)}(float("{first}"))' if dtype.is_float else constant(_limit(dtype, first), dtype)
+    return State((name, f"{name}_at"), (carried(dtype), "INDEX"), (identity, "INDEX(2147483647)"), join, "", dtype)
+
+
+def _plain_state(statement: Reduce | Scan, dtype: DType, name: str) -> State:
+    """Return the state of one value, joined by an operation that the kernel defines as a function."""
+    combine = statement.combine
+    op, first = _JOINS[combine]
     if not dtype.is_float and combine in (Combine.MAX, Combine.MIN):
-        first_value = _limit(dtype, "-inf" if combine is Combine.MAX else "inf")
+        first = _limit(dtype, "-inf" if combine is Combine.MAX else "inf")
     form = form_of(op, dtype)
     if form is None:
         raise OpNotPrintedError(statement=statement, dtype=dtype)
-    suffix = "" if dtype is DType.FP32 else f"_{dtype}"
-    join = f"join_{combine}{suffix}"
-    source = (
-        f'def {join}(a, b):\n    """{_DOCS[op]}"""\n    return ({form.format("a[0]", "b[0]", kind=carried(dtype))},)'
-    )
-    return State((name,), (carried(dtype),), (constant(first_value, dtype),), join, source, dtype)
-
-
-_DOCS = {
-    Op.ADD: "The sum of two partial sums.",
-    Op.MUL: "The product of two partial products.",
-    Op.MAXIMUM: "The larger of two partial maxima.",
-    Op.MINIMUM: "The smaller of two partial minima.",
-}
+    join = f"join_{combine}" if dtype is DType.FP32 else f"join_{combine}_{dtype}"
+    joined = form.format("a[0]", "b[0]", kind=carried(dtype))
+    source = f'def {join}(a, b):\n    """{_DOCS[op]}"""\n    return ({joined},)'
+    return State((name,), (carried(dtype),), (constant(first, dtype),), join, source, dtype)
 
 
 def _at_least_a_word(dtype: DType) -> DType:

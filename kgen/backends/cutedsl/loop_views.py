@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from kgen.backends.cutedsl.gemm_views import RulesView, UnreadView, ValueView
-from kgen.backends.cutedsl.loop_body import Lines, Phase
+from kgen.backends.cutedsl.file_views import RulesView, UnreadView, ValueView
+from kgen.backends.cutedsl.lines import Lines
+from kgen.backends.cutedsl.loop_text import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class LoopKernelView:
     reads: Lines
     phases: tuple[Phase, ...]
     outputs: tuple[FragmentView, ...]
-    late: tuple[FragmentView, ...]
+    late_fragments: tuple[FragmentView, ...]
     late_reads: Lines
     elements: Lines
     writes: Lines
@@ -147,7 +148,7 @@ class LoopCaseView:
     """One case of the host function: its key, the tensors it makes, and the variants of each kernel."""
 
     key: Lines
-    made: Lines
+    allocations: Lines
     launches: Lines
 
 
@@ -161,9 +162,9 @@ class LoopHostView:
     parameters: Lines
     first: str
     unread: tuple[UnreadView, ...]
-    made: Lines
+    allocations: Lines
     calls: tuple[Lines, ...]
     result: str
     launches: Lines
-    rules: tuple[ValueView, ...]
+    rules: Lines
     may_be_empty: bool

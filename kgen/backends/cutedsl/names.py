@@ -135,9 +135,11 @@ _TAKEN_BY_LOOPS = frozenset(
         "PLAN",
         "RULES",
         "SIGNATURES",
+        "SmemAllocator",
         "VARIANTS",
         "Variant",
         "WARP",
+        "_",
         "at_col",
         "at_row",
         "block",
@@ -153,6 +155,7 @@ _TAKEN_BY_LOOPS = frozenset(
         "e",
         "error",
         "first",
+        "float",
         "found",
         "i",
         "inside",
@@ -160,6 +163,7 @@ _TAKEN_BY_LOOPS = frozenset(
         "kernel",
         "lane",
         "lanes",
+        "launched",
         "launches",
         "made",
         "name",
@@ -179,9 +183,10 @@ _TAKEN_BY_LOOPS = frozenset(
         "version",
     }
 )
+# Names that the code of loop kernels makes: none ends in an underscore, so that one more always leads out of them.
 _MADE_BY_LOOPS = re.compile(
-    r"x\d+|\w*_(at|raw|new|parts)\d*|rules_\w*|launch_\w*|join_\w*|(guard|index)_at\d*"
-    r"|(sum|prod|max|min|argmax|argmin|any|all|m2)_\d+\w*"
+    r"(x\d+|\w*_(at|raw|new|parts)\d*|rules_\w*|launch_\w*|join_\w*|(guard|index)_at\d*|\w*_(flat|resident|streamed|scan)"
+    r"|(sum|prod|max|min|argmax|argmin|any|all|m2|sumexp)_\d+\w*)(?<!_)"
 )
 # Suffixes of the names that the emitted code makes from the user's.
 _MADE = re.compile(r"x\d+|\w*_(view|fused|stride)|\w*_fused_\d+")

@@ -4,17 +4,17 @@ import ast
 from dataclasses import dataclass, replace
 
 from kgen.backends.cutedsl.expressions import library_names
+from kgen.backends.cutedsl.file_text import allocated_tensors
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
 from kgen.backends.cutedsl.gemm_host import signature
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.loop_device import FOLDER as LOOPS_FOLDER
 from kgen.backends.cutedsl.loop_device import kernel_name
-from kgen.backends.cutedsl.loop_host import loop_host_view, made_tensors
+from kgen.backends.cutedsl.loop_host import argument, loop_signatures
 from kgen.backends.cutedsl.loop_views import LoopFileView
-from kgen.backends.cutedsl.loops import FOLDER as LOOPS_FOLDER
 from kgen.backends.cutedsl.loops import view_loops
 from kgen.backends.cutedsl.statements import Statement, fitted, numbered, statements_of
-from kgen.ir.dtype import DType
 from kgen.ir.graph import GraphInput, InputKind
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
@@ -24,7 +24,6 @@ from kgen.planning.plan_loops import LoopVariant
 from kgen.render import render
 from kgen.spec.model import Spec
 
-_BYTES = (DType.BOOL, DType.FP8_E4M3, DType.FP8_E5M2)  # loop kernels take these as bytes
 # One name has one meaning in a file: where loop kernels import it from, too.
 _NEWER = {"from cutlass.utils import SmemAllocator": "from cutlass.memory import SmemAllocator"}
 
@@ -54,7 +53,7 @@ class Part:
     table: str
     variants: tuple[PartVariant, ...]
     arguments: tuple[str, ...]
-    taken: frozenset[str]  # tensors that its launch takes
+    tensors: frozenset[str]  # that its launch takes
 
 
 def parts_of(spec: Spec, programs: dict[str, Program], plan: Plan, shown: dict[str, str]) -> tuple[Part, ...]:
@@ -69,11 +68,6 @@ def parts_of(spec: Spec, programs: dict[str, Program], plan: Plan, shown: dict[s
         else _gemm_part(number, problem.name, programs, gemm_plan(plan), shown)
         for number, problem in enumerate(program.problems)
     )
-
-
-def made_names(program: Program) -> frozenset[str]:
-    """Return the names of the tensors that the host function allocates."""
-    return frozenset(made_tensors(program))
 
 
 def _alone(program: Program, kernels: set[str]) -> Program:
@@ -93,7 +87,7 @@ def _gemm_part(number: int, kernel: str, programs: dict[str, Program], plan: Gem
     view, operands, d = view_kernel(plan, first), operands_of(plan, first), first.results[0]
     library, text = library_names(), render(f"{GEMM_FOLDER}/kernel.py.j2", view)
     named = numbered([s for s in statements_of(text) if s.name not in library], number)
-    made = made_names(next(iter(programs.values())))
+    made = frozenset(allocated_tensors(next(iter(programs.values()))))
 
     def variant(v: GemmVariant) -> PartVariant:
         kind, types = kind_of(v), signature(v, alone[v.case], shown, operands, made, shown[d])
@@ -108,7 +102,7 @@ def _gemm_part(number: int, kernel: str, programs: dict[str, Program], plan: Gem
         table=named["VARIANTS"].name,
         variants=tuple(variant(v) for v in plan.variants),
         arguments=tuple(shown[t] for t in (*operands, d)),
-        taken=frozenset((*operands, d)),
+        tensors=frozenset((*operands, d)),
     )
 
 
@@ -122,8 +116,7 @@ class _LoopSource:
         assert isinstance(view, LoopFileView)
         self.view, self.shown = replace(view, imports=(), host=()), shown
         self.imports = tuple(ast.unparse(node) for node in ast.parse("\n".join(view.imports)).body)
-        host = loop_host_view(plan.name, variants, programs, shown)
-        self.signatures = {s.variant: s.lines for s in host.signatures}
+        self.signatures = {s.variant: s.lines for s in loop_signatures(variants, programs, shown)}
         self.variants = {v.kernel: [o for o in variants if o.kernel == v.kernel] for v in variants}
         library, statements = library_names(), self.statements(self.view)
         self.found = {s.name: s for s in statements if s.name not in library}
@@ -158,10 +151,6 @@ class _LoopSource:
                 PartVariant(v.name, f"launch_{kernel_name(v)}", f"rules_{v.name}", self.signatures[v.name], False)
                 for v in variants
             ),
-            arguments=tuple(self.argument(t, dtype) for t, dtype in types.items()),
-            taken=frozenset(types),
+            arguments=tuple(argument(self.shown[t], dtype) for t, dtype in types.items()),
+            tensors=frozenset(types),
         )
-
-    def argument(self, tensor: str, dtype: DType) -> str:
-        """Return what the host function passes for a tensor."""
-        return f"{self.shown[tensor]}.view(torch.uint8)" if dtype in _BYTES else self.shown[tensor]

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from kgen.backends.cutedsl.gemm_views import UnreadView
-
-Lines = tuple[str, ...]
+from kgen.backends.cutedsl.file_views import UnreadView
+from kgen.backends.cutedsl.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class ProgramCaseView:
     """One case of the host function: its key, the tensors it makes, and the variants of each kernel."""
 
     key: Lines
-    made: Lines
+    allocations: Lines
     launches: Lines
 
 
@@ -58,7 +57,7 @@ class ProgramHostView:
     parameters: Lines
     first: str
     unread: tuple[UnreadView, ...]
-    made: Lines
+    allocations: Lines
     calls: tuple[Lines, ...]
     result: str
     may_be_empty: bool

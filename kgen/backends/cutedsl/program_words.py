@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kgen.backends.cutedsl.loop_words import loop_variant_words
 from kgen.backends.cutedsl.words import accepted_words, source_words, variant_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
@@ -40,4 +41,4 @@ def _kernel(number: int, program: Program, plan: Plan) -> Iterator[str]:
 def _variant(variant: Variant) -> tuple[str, ...]:
     if isinstance(variant, GemmVariant):
         return variant_words(variant)
-    return (f"Variant {variant.name} ({variant.guard}): {variant.choice.candidate}; {variant.choice.ctas} CTAs.",)
+    return (loop_variant_words(variant),)

@@ -1,15 +1,14 @@
 """The top-level statements of emitted text: cut apart, their names made distinct, too long lines broken anew."""
 
 import ast
-import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kgen.backends.cutedsl.lines import LINE, bracketed
+from kgen.backends.cutedsl.tokens import CLOSING, OPENING, depth_step, items_of, tokens_of
 
-_OPENING, _CLOSING = "([{", ")]}"
 _Span = tuple[int, int, str]  # columns from, to, and a name
 
 
@@ -56,7 +55,7 @@ def numbered(statements: Sequence[Statement], number: int) -> dict[str, Statemen
     Names behind a dot and keywords of calls are other names. A name that the text has already gets underscores, too.
     """
     suffix, texts = f"_{number}", [s.text for s in statements]
-    used = {token.string for text in texts for token in _tokens(text) if token.type == tokenize.NAME}
+    used = {token.string for text in texts for token in tokens_of(text) if token.type == tokenize.NAME}
     while any(s.name + suffix in used for s in statements):
         suffix += "_"
     names = {s.name: s.name + suffix for s in statements}
@@ -72,10 +71,10 @@ def fitted(text: str) -> str:
     while rest:
         line = rest.pop()
         indent, code = len(line) - len(line.lstrip()), line.strip()
-        is_inside = bool(lines) and lines[-1].endswith(tuple(_OPENING)) and not code.endswith(",")
+        is_inside = bool(lines) and lines[-1].endswith(tuple(OPENING)) and not code.endswith(",")
         parts: tuple[str, ...] = (code,)
         if len(line) > LINE:
-            parts = tuple(f"{item}," for item in _split(code)) if is_inside else _broken(code, indent)
+            parts = tuple(f"{item}," for item in items_of(code)) if is_inside else _broken(code, indent)
         if len(parts) == 1:
             lines.append(line)
         else:
@@ -87,14 +86,14 @@ def _without_last_comma(line: str) -> str:
     if not re.search(r",[)\]}]", line):
         return line
     commas, dropped = list[list[int]](), list[int]()
-    for token in _tokens(line.strip()):
+    for token in tokens_of(line.strip()):
         if token.type != tokenize.OP:
             continue
-        if token.string in _OPENING:
+        if token.string in OPENING:
             commas.append([])
         elif token.string == "," and commas:
             commas[-1].append(token.start[1])
-        elif token.string in _CLOSING and commas:
+        elif token.string in CLOSING and commas:
             inside = commas.pop()
             dropped += inside[-1:] if len(inside) > 1 and inside[-1] == token.start[1] - 1 else []
     indent = len(line) - len(line.lstrip())
@@ -104,33 +103,14 @@ def _without_last_comma(line: str) -> str:
 def _broken(code: str, indent: int) -> tuple[str, ...]:
     """Return a statement broken at its last brackets; as it is where it does not end in them."""
     depth, start, end = 0, 0, 0
-    for token in _tokens(code):
-        if token.string in _CLOSING and token.type == tokenize.OP:
+    for token in tokens_of(code):
+        if token.string in CLOSING and token.type == tokenize.OP:
             depth, end = depth - 1, token.start[1]
-        if token.string in _OPENING and token.type == tokenize.OP:
+        if token.string in OPENING and token.type == tokenize.OP:
             depth, start = depth + 1, start if depth else token.end[1]
-    if code[end:].rstrip(":,") not in _CLOSING or not end:
+    if code[end:].rstrip(":,") not in CLOSING or not end:
         return (code,)
-    return bracketed(code[:start], _split(code[start:end]), code[end:], indent)
-
-
-def _split(code: str) -> tuple[str, ...]:
-    """Return the items of a list with commas."""
-    depth, cuts = 0, [-1]
-    for token in _tokens(code):
-        if token.type == tokenize.OP:
-            depth += (token.string in _OPENING) - (token.string in _CLOSING)
-            cuts += [token.start[1]] if token.string == "," and not depth else []
-    parts = [code[a + 1 : b].strip() for a, b in zip(cuts, [*cuts[1:], len(code)], strict=True)]
-    return tuple(part for part in parts if part)
-
-
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    """Yield the tokens of a text, of a part of a statement as far as it goes."""
-    try:
-        yield from tokenize.generate_tokens(io.StringIO(text).readline)
-    except (tokenize.TokenError, IndentationError):
-        return
+    return bracketed(code[:start], items_of(code[start:end]), code[end:], indent)
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -144,10 +124,9 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 def _spans(text: str, names: dict[str, str]) -> dict[int, list[_Span]]:
     """Return where the names stand, by line."""
     found: dict[int, list[_Span]] = {}
-    tokens, depth = list(_tokens(text)), 0
+    tokens, depth = list(tokens_of(text)), 0
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        if token.type == tokenize.OP:
-            depth += (token.string in _OPENING) - (token.string in _CLOSING)
+        depth += depth_step(token)
         if token.type != tokenize.NAME or token.string not in names:
             continue
         is_attribute = before is not None and before.string == "."

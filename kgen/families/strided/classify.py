@@ -10,6 +10,7 @@ from math import prod
 
 from kgen.errors.family import RangedExtentError, UnfoldedAccessError
 from kgen.families.strided.form import Access, Layout, LoopForm, Statement, Walk
+from kgen.families.strided.interleave import interleaved
 from kgen.ir.access import Access as TensorAccess
 from kgen.ir.access import Affine
 from kgen.ir.problem import Combine, Contract, Gather, Index, Load, Problem, Reduce, Scan, Store, TensorRole
@@ -21,7 +22,7 @@ POSITIONED = (Combine.ARGMAX, Combine.ARGMIN)
 
 def classify_loop(problem: Problem) -> LoopForm:
     """Return the loop kernel that a Problem is. Raises an `UnsupportedError` for an extent that is not static."""
-    return _Classifier(problem).run()
+    return interleaved(_Classifier(problem).run())
 
 
 @dataclass(frozen=True, slots=True)

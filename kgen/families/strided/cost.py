@@ -17,22 +17,23 @@ from kgen.target import Device
 Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray, one entry per candidate
 
-OP_CYCLES = 1.3  # issue slots of one op on one element
-VECTOR_CYCLES = 5.4  # of the addresses, loads and stores of one vector
+OP_CYCLES = 1.5  # issue slots of one op on one element
+VECTOR_CYCLES = 2.0  # of the addresses, loads and stores of one vector
 LANES = 128  # threads of a unit that issue in one cycle
-RUN_BYTES = 12  # that each run of consecutive bytes costs beside what it moves
-FLIGHT_BYTES = 4000  # in flight on a unit that are worth nothing
-CONTENTION = 5.5  # exponent of the generalised mean that joins resources
-DRAIN = 0.06  # of a CTA's time that its place on a unit is not full, while it starts and ends
-SERIAL = 0.4  # of the computing that a lone CTA on a unit does while nothing is loaded
+RUN_BYTES = 5.4  # that each run of consecutive bytes costs beside what it moves
+FLIGHT_BYTES = 1500  # in flight on a unit that are worth nothing
+CONTENTION = 6.2  # exponent of the generalised mean that joins resources
+DRAIN = 0.03  # of a CTA's time that its place on a unit is not full, while it starts and ends
+SERIAL = 0.23  # of the computing that a lone CTA on a unit does while nothing is loaded
 L1_BYTES = 160e3  # of a unit, beside what kernels exchange through smem
-L1_COST = 0.2  # of a read that hits L1, in terms of memory
-L2_RATE = 0.7  # of the L2's bandwidth that reads and writes reach side by side
+L1_COST = 0.22  # of a read that hits L1, in terms of memory
+L2_RATE = 0.57  # of the L2's bandwidth that reads and writes reach side by side
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
-L2_COST = 0.69  # of a read that hits L2, in terms of memory
-WARP_EXCHANGE_US = 0.0001  # of one shuffle step of all values
-SMEM_EXCHANGE_US = 0.01
-CHAIN_CYCLES = 2.7  # from one op of a thread to the next that waits for it
+L2_COST = 0.7  # of a read that hits L2, in terms of memory
+AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
+WARP_EXCHANGE_US = 0.001  # of one shuffle step of all values
+SMEM_EXCHANGE_US = 0.38
+CHAIN_CYCLES = 1.34  # from one op of a thread to the next that waits for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,7 @@ class LoopTime:
     total: Array
     waves: Array
     efficiency: Array
+    run: Array  # neighbouring bytes that a CTA reads at once; infinite where its rows are neighbours, too
 
 
 RESOURCES = ("memory", "reach", "l2", "compute", "waiting", "ctas")
@@ -64,14 +66,17 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     elements = facts.rows * facts.cols
     again = 1 + (shape.sweeps - 1) * _reread(shape, facts, device, active)
     moved = elements * (facts.load_bytes * again + facts.store_bytes) / shape.coalescing
-    flight = shape.per_unit * shape.threads * shape.steps * shape.vec * max(facts.held_bytes, 1)
+    wanted = shape.steps * shape.vec * max(facts.held_bytes, 1)
+    in_flight = np.maximum(columns.get("in_flight", wanted), 1)  # bytes of a thread
+    flight = shape.per_unit * shape.threads * in_flight
     bandwidth = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")  # bytes/us
     cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * L2_RATE
     slots_per_us = LANES * device.value("quantities.clock") * 1e3 * units
     work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops)
     latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
-    one = shape.sweeps * shape.chunks * (latency + chain) + _exchange(shape, facts, device)
+    round_trips = latency * ceil_div(wanted, in_flight)
+    one = shape.sweeps * shape.chunks * (round_trips + chain) + _exchange(shape, facts, device)
     times = {
         "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
@@ -92,6 +97,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         total=total,
         waves=waves,
         efficiency=ctas / (waves * slots),
+        run=shape.run,
     )
 
 
@@ -116,6 +122,7 @@ class _Shape:
         side_by_side = self.row_threads if in_rows else self.threads // self.row_threads
         run = self.vec * (self.threads if flat else side_by_side) * facts.narrow_bytes
         self.coalescing = run / (run + RUN_BYTES)
+        self.run = run if facts.layout == "columns" else np.full(run.shape, np.inf)
         self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
 
 
@@ -124,7 +131,7 @@ def _reread(shape: _Shape, facts: LoopFacts, device: Device, active: Array) -> A
     held = shape.rows_of_cta * facts.cols * facts.load_bytes
     in_l1 = shape.per_unit * held <= L1_BYTES
     in_l2 = active * held <= L2_SHARE * device.value("quantities.l2") * 1e6
-    return np.where(shape.chunks == 1, 0.0, np.where(in_l1, L1_COST, np.where(in_l2, L2_COST, 1.0)))
+    return np.where(shape.chunks == 1, 0.0, np.where(in_l1, L1_COST, np.where(in_l2, L2_COST, AGAIN_COST)))
 
 
 def _shared(shape: _Shape, facts: LoopFacts) -> Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from math import prod
 
+from kgen.families.strided.form import levels, operands_of
 from kgen.ir.access import Access, Affine
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -54,29 +55,11 @@ def varies(problem: Problem) -> dict[str, frozenset[str]]:
             case Index():
                 found[s.result] = frozenset({s.axis})
             case Map():
-                found[s.result] = frozenset().union(*(found[o] for o in s.operands if isinstance(o, str)))
+                found[s.result] = frozenset().union(*(found[o] for o in operands_of(s)))
             case Reduce():
                 found[s.result] = found[s.operand] - set(s.axes)
             case Scan():
                 found[s.result] = found[s.operand]
-    return found
-
-
-def phase_of(problem: Problem) -> dict[str, int]:
-    """Return for each value how many reductions have to be complete before it is known."""
-    found: dict[str, int] = {}
-    for s in problem.body:
-        match s:
-            case Map():
-                found[s.result] = max((found[o] for o in s.operands if isinstance(o, str)), default=0)
-            case Reduce():
-                found[s.result] = found[s.operand] + 1
-            case Scan():
-                found[s.result] = found[s.operand]
-            case Gather():
-                found[s.result] = found[s.index]
-            case Load() | Index():
-                found[s.result] = 0
     return found
 
 
@@ -85,7 +68,7 @@ def cut_after_first_phase(problem: Problem, names: tuple[str, ...]) -> Cut | Non
 
     `names` has a name for each buffer that may be needed.
     """
-    phases = phase_of(problem)
+    phases = levels(problem.body)
     firsts = [s for s in problem.body if isinstance(s, Reduce) and phases[s.operand] == 0]
     are_all = len(firsts) == sum(isinstance(s, Reduce) for s in problem.body)
     if not firsts or (are_all and _is_row_only(problem)):
@@ -114,7 +97,7 @@ def _is_row_only(problem: Problem) -> bool:
 
 def can_split(problem: Problem) -> bool:
     """Return whether the problem is one phase of reductions with one value a row."""
-    phases = phase_of(problem)
+    phases = levels(problem.body)
     reduces = [s for s in problem.body if isinstance(s, Reduce)]
     scans = any(isinstance(s, Scan) for s in problem.body)
     return bool(reduces) and not scans and _is_row_only(problem) and max(phases.values()) == 1
@@ -184,13 +167,7 @@ def _needed(body: tuple[Statement, ...], values: list[str]) -> tuple[Statement, 
         if isinstance(s, Store) or s.result not in wanted:
             continue
         found.append(s)
-        match s:
-            case Map():
-                wanted.update(o for o in s.operands if isinstance(o, str))
-            case Reduce() | Scan():
-                wanted.add(s.operand)
-            case Gather():
-                wanted.add(s.index)
+        wanted.update(operands_of(s))
     return tuple(reversed(found))
 
 

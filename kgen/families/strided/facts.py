@@ -46,8 +46,9 @@ class LoopFacts:
 
     `vec_align` is the longest vector, in elements, that extents, strides and base addresses of the large tensors allow.
     `load_bytes` and `store_bytes` are what an element moves through memory, `held_bytes` what of it a thread loads
-    ahead and `shared_bytes` what many rows share, which is loaded in the last pass, `phases` the combinations that wait for one another, `ops` the pointwise operations and combinations of an
-    element, `states` the values that a row's threads exchange.
+    ahead and `shared_bytes` what many rows share, which is loaded in the last pass, `phases` the combinations that wait
+    for one another, `ops` the pointwise operations and combinations of an element, `states` the values that a row's
+    threads exchange.
     """
 
     layout: str

@@ -5,12 +5,14 @@
 Pointwise programs have no reduced axes. Accesses are walks: a base and one stride per fold, in elements.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
 from kgen.ir.dtype import DType
-from kgen.ir.problem import Gather, Index, Load, Map, Reduce, Scan
+from kgen.ir.problem import Contract, Gather, Index, Load, Map, Reduce, Scan, Store
+from kgen.ir.problem import Statement as ProblemStatement
 
 Statement = Load | Gather | Index | Map | Reduce | Scan
 
@@ -105,7 +107,7 @@ class LoopForm:
     @property
     def phases(self) -> int:
         """Number of combinations along the columns that wait for one another."""
-        return max((level for _, level in levels(self).items()), default=0)
+        return max(levels(self.body).values(), default=0)
 
     @property
     def entering(self) -> frozenset[str]:
@@ -113,13 +115,7 @@ class LoopForm:
         wanted = {s.operand for s in self.body if isinstance(s, Reduce | Scan)}
         for s in reversed(self.body):
             if s.result in wanted:
-                match s:
-                    case Map():
-                        wanted.update(o for o in s.operands if isinstance(o, str))
-                    case Gather():
-                        wanted.add(s.index)
-                    case Reduce() | Scan():
-                        wanted.add(s.operand)
+                wanted.update(operands_of(s))
         return frozenset(wanted)
 
     def points_of(self, walk: Walk) -> int:
@@ -132,21 +128,29 @@ class LoopForm:
         return dict(self.dtypes)[value]
 
 
-def levels(form: LoopForm) -> dict[str, int]:
+def operands_of(statement: ProblemStatement) -> tuple[str, ...]:
+    """Return the values that a statement takes."""
+    match statement:
+        case Map():
+            return tuple(o for o in statement.operands if isinstance(o, str))
+        case Reduce() | Scan():
+            return (statement.operand,)
+        case Gather():
+            return (statement.index,)
+        case Contract():
+            return (statement.lhs, statement.rhs)
+        case Store():
+            return (statement.value,)
+        case Load() | Index():
+            return ()
+
+
+def levels(body: Iterable[ProblemStatement]) -> dict[str, int]:
     """Return for each value how many reductions have to be complete before it is known."""
     found: dict[str, int] = {}
-    for s in form.body:
-        match s:
-            case Map():
-                found[s.result] = max((found[o] for o in s.operands if isinstance(o, str)), default=0)
-            case Reduce():
-                found[s.result] = found[s.operand] + 1
-            case Scan():
-                found[s.result] = found[s.operand]
-            case Gather():
-                found[s.result] = found[s.index]
-            case Load() | Index():
-                found[s.result] = 0
+    for s in body:
+        if not isinstance(s, Store):
+            found[s.result] = max((found[o] for o in operands_of(s)), default=0) + isinstance(s, Reduce)
     return found
 
 
@@ -157,7 +161,7 @@ def row_values(form: LoopForm) -> frozenset[str]:
     for s in form.body:
         match s:
             case Map():
-                is_row = all(not isinstance(o, str) or o in found for o in s.operands)
+                is_row = found.issuperset(operands_of(s))
             case Reduce():
                 is_row = True
             case Scan():

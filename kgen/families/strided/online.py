@@ -7,6 +7,7 @@ threads keep both and rescale the sum when the maximum grows.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kgen.families.strided.form import operands_of
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Combine, Map, Problem, Reduce, Statement, Store
 
@@ -44,7 +45,7 @@ def _joined(s: Reduce, defined: Mapping[str, Statement]) -> tuple[Statement, ...
 
 def _operands(s: Statement | None, op: PointwiseOp) -> tuple[str, ...]:
     """Return the values that an operation takes, or nothing where the statement is another one."""
-    return tuple(o for o in s.operands if isinstance(o, str)) if isinstance(s, Map) and s.op is op else ()
+    return operands_of(s) if isinstance(s, Map) and s.op is op else ()
 
 
 def _is_max(s: Statement | None, value: str, total: Reduce) -> bool:
@@ -57,11 +58,7 @@ def _live(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     wanted: set[str] = set()
     kept: list[Statement] = []
     for s in reversed(body):
-        if isinstance(s, Store):
-            wanted.add(s.value)
-        elif s.result not in wanted:
-            continue
-        kept.append(s)
-        operands = getattr(s, "operands", ()) or tuple(getattr(s, n) for n in ("operand", "index") if hasattr(s, n))
-        wanted.update(o for o in operands if isinstance(o, str))
+        if isinstance(s, Store) or s.result in wanted:
+            kept.append(s)
+            wanted.update(operands_of(s))
     return tuple(reversed(kept))

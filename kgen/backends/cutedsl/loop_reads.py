@@ -1,0 +1,87 @@
+"""The vectors that a loop kernel loads into registers: which loads these are, when they run, and as what statements."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kgen.backends.cutedsl.expressions import memory
+from kgen.backends.cutedsl.lines import Lines
+from kgen.backends.cutedsl.loop_symbols import Symbols
+from kgen.backends.cutedsl.loop_views import FragmentView
+from kgen.families.strided.facts import is_early
+from kgen.families.strided.form import Access, Layout
+
+
+class ReadTime(StrEnum):
+    """When a fragment is loaded.
+
+    What all rows share and only the last pass needs is loaded late: it lies in a cache, and would fill registers.
+    """
+
+    ROW = "row"  # before the elements
+    EARLY = "early"  # with the elements
+    LATE = "late"  # where elements are written
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorLoad:
+    """A load of whole vectors, into a fragment by way of an access."""
+
+    fragment: str
+    access: str
+    load: Access
+
+
+class VectorReads:
+    """The loads that fill registers a vector at a time before anything runs on their elements."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.loads = {a.value: self._vector_load(a) for a in symbols.form.loads if self._is_vector(a)}
+
+    def time(self, value: str) -> ReadTime:
+        """Return when the fragment of a value is loaded."""
+        if value in self.symbols.row_values:
+            return ReadTime.ROW
+        return ReadTime.EARLY if is_early(self.symbols.loads[value], self.symbols.form) else ReadTime.LATE
+
+    def element(self, value: str) -> str:
+        """Return the element of a fragment."""
+        vector = "s" if self.time(value) is ReadTime.EARLY else "0"
+        return f"{self.loads[value].fragment}[e, {vector}]"
+
+    def fragments(self, time: ReadTime) -> tuple[FragmentView, ...]:
+        """Return the registers that vectors are loaded into at a time."""
+        at_time = [v for value, v in self.loads.items() if self.time(value) is time]
+        views = {v.fragment: FragmentView(v.fragment, v.access, memory(v.load.dtype)) for v in at_time}
+        return tuple(views.values())
+
+    def statements(self, time: ReadTime) -> Lines:
+        """Return the statements that fill the fragments of a time."""
+        at_time = [v for value, v in self.loads.items() if self.time(value) is time]
+        return tuple({v.fragment: self._read(v, time) for v in at_time}.values())
+
+    def _is_vector(self, load: Access) -> bool:
+        """Return whether a load takes what is consecutive, by an index, if any, that is known before all elements."""
+        symbols = self.symbols
+        if load.guards or not (symbols.in_columns or load.value not in symbols.row_values):
+            return False
+        if load.gathered is None:
+            return True
+        index = load.gathered[0]
+        return not symbols.in_columns and index in symbols.row_values and symbols.levels[index] == 0
+
+    def _vector_load(self, load: Access) -> _VectorLoad:
+        tensor = self.symbols.tensors[load.tensor]
+        access = self.symbols.access(tensor, load.walk, load)
+        return _VectorLoad(f"{tensor}_raw{access.removeprefix(f'{tensor}_at')}", access, load)
+
+    def _read(self, vector: _VectorLoad, time: ReadTime) -> str:
+        at, load, symbols = vector.access, vector.load, self.symbols
+        coords = "at_row" if time is ReadTime.ROW or symbols.form.layout is Layout.FLAT else "at_row, at_col"
+        start = f"offset({at}, {coords})"
+        if load.gathered is not None:
+            start += f" + INDEX({symbols.row_names[load.gathered[0]]}) * {load.gathered[1]}"
+        inside = "cutlass.Boolean(True)" if time is ReadTime.ROW else "inside"
+        place = "s" if time is ReadTime.EARLY else "0"
+        step = f"{at}.{symbols.vector_side}[0]"
+        return f"read(v, {at}, {symbols.tensors[load.tensor]}, {start}, {step}, {inside}, {vector.fragment}, {place})"

@@ -1,0 +1,361 @@
+"""The text of loop kernels: per layout and schedule, per element type, where names collide; clean as printed."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import loop_specs
+import pytest
+import torch
+
+from kgen.backends.cutedsl.loop_device import FOLDER
+from kgen.backends.cutedsl.loop_views import (
+    FlatKernelView,
+    LaunchView,
+    LoopFileView,
+    LoopHostView,
+    LoopKernelView,
+    ScanColumnsView,
+    ScanRowsView,
+)
+from kgen.backends.cutedsl.names import loop_names
+from kgen.frontend.importers import spec_from_callable
+from kgen.pipeline import run
+from kgen.render.fields import unread_fields
+from kgen.target import load_device
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = tuple(loop_specs.FUNCTIONS)
+
+
+def lines_of(name: str) -> list[str]:
+    """Return the lines of the device kernel, without indentation."""
+    return [line.strip() for line in loop_specs.kernel_of(name).splitlines()]
+
+
+def in_order(name: str, *wanted: str) -> None:
+    """Require lines, one after the other, in the device kernel."""
+    lines, at = lines_of(name), 0
+    for line in wanted:
+        assert line in lines[at:], f"{name}: {line!r} is not behind line {at}"
+        at = lines.index(line, at) + 1
+
+
+@pytest.mark.parametrize("command", [["check", "--output-format", "concise"], ["format", "--check"]])
+def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
+    for name in ALL:
+        (tmp_path / f"{name}.py").write_text(loop_specs.files_of(name)["kernel.py"], encoding="utf-8")
+    settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+    found = subprocess.run(
+        [sys.executable, "-m", "ruff", *command, *settings, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    ("template", "view"),
+    [
+        ("kernel", LoopFileView),
+        ("host", LoopHostView),
+        ("launch", LaunchView),
+        ("flat", FlatKernelView),
+        ("scan_rows", ScanRowsView),
+        ("scan_columns", ScanColumnsView),
+    ],
+)
+def test_every_field_is_read(template: str, view: type) -> None:
+    assert unread_fields(f"{FOLDER}/{template}.py.j2", view) == ()
+
+
+def test_every_field_of_a_reduction_is_read_by_some_template() -> None:
+    resident, streamed = (set(unread_fields(f"{FOLDER}/{t}.py.j2", LoopKernelView)) for t in ("resident", "streamed"))
+    assert (resident, streamed) == ({"LoopKernelView.chunk"}, {"LoopKernelView.meet"})
+
+
+# Rows: the threads of a row lie along it.
+
+
+@pytest.mark.parametrize(("name", "cluster"), [("softmax", 1), ("softmax_cluster", 4)])
+def test_a_resident_softmax(name: str, cluster: int) -> None:
+    assert {v.choice.candidate.number("cluster") for v in loop_specs.plan_of(name).variants} == {cluster}
+    in_order(
+        name,
+        "enter_cluster(v, (sumexp_0_parts,))",
+        "row, lane, lanes = place_in_row(v)",
+        "x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)",
+        "col = (s * lanes + lane) * v.vec",
+        "read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)",
+        "meet_cluster(v)",
+        'sumexp_0_top = cutlass.Float32(float("-inf"))',
+        "sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)",
+        "x6 = reciprocal(sumexp_0)",
+        "write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)",
+    )
+    assert lines_of(name).count("x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)") == 1
+
+
+def test_clusters_are_a_choice_of_the_row_and_not_of_the_text() -> None:
+    one, other = (loop_specs.kernel_of(n).replace(n, "softmax") for n in ("softmax", "softmax_cluster"))
+    assert one == other
+
+
+def test_a_streamed_softmax_reads_its_row_for_every_pass() -> None:
+    lines = lines_of("softmax_streamed")
+    read = "read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)"
+    assert lines.count(read) == 2
+    assert sum(line.startswith("for chunk in cutlass.range(") for line in lines) == 2
+    assert not any("cluster" in line for line in lines)
+
+
+def test_moments_take_the_elements_in_twice_and_their_sum_from_the_mean() -> None:
+    in_order(
+        "moments",
+        "m2_0_total = m2_0_total + within(v, inside, x0, 0.0)",
+        "m2_0_total = m2_0_total / at_least_one(m2_0_seen)",
+        "x2 = within(v, inside, x1 - m2_0_total, 0.0)",
+        "m2_0_square = m2_0_square + x2 * x2",
+        "m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
+        "x3 = (m2_0_mean * 1536.0) / 1536.0",
+    )
+    assert "sum_0" not in loop_specs.kernel_of("moments")
+
+
+def test_a_sum_of_exponentials_takes_the_largest_along() -> None:
+    in_order(
+        "sumexp",
+        'sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))',
+        "x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)",
+        "sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))",
+        "put(out, offset(out_at, at_row), is_row & (lane == 0), x9)",
+    )
+    assert "max_0" not in loop_specs.kernel_of("sumexp")
+
+
+def test_argmax_keeps_where_the_largest_lies() -> None:
+    in_order(
+        "argmax",
+        "x_at, index_at, out_at = v.accesses",
+        "argmax_0_at_parts = exchange(v, smem, cutlass.Float32, INDEX)",
+        "x2 = offset(index_at, at_row, shifted(at_col, e))",
+        "argmax_0, argmax_0_at = first_of_largest((argmax_0, argmax_0_at), (x1, x2))",
+        "put(out, offset(out_at, at_row), is_row & (lane == 0), argmax_0_at.to(cutlass.Int64))",
+    )
+
+
+def test_reductions_of_one_phase_share_their_pass() -> None:
+    lines = lines_of("row_sums")
+    assert "enter_cluster(v, (sum_0_parts, max_1_parts, any_2_parts))" in lines
+    assert lines.count("for e in cutlass.range_constexpr(v.vec):") == 1
+    assert "put(out2, offset(out2_at, at_row), is_row & (lane == 0), (any_2 != 0).to(cutlass.Uint8))" in lines
+
+
+def test_what_all_rows_share_is_read_in_the_last_pass() -> None:
+    in_order(
+        "row_bias",
+        "read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)",
+        "out_new = fragment(v, out_at, cutlass.Float32, 1)",
+        "bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)",
+        "read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)",
+        "x9 = bias_raw[e, 0].to(cutlass.Float32)",
+    )
+
+
+# Columns: a thread owns a vector of rows and walks down.
+
+
+def test_a_column_sum_holds_a_state_for_each_element_of_a_vector() -> None:
+    in_order(
+        "column_sum",
+        "vector, lane, lanes = place_in_column(v)",
+        "at_row = digits(cutlass.min(row, prod(v.rows) - v.vec), v.rows)",
+        "sum_0 = filled(v, cutlass.Float32, cutlass.Float32(0.0))",
+        "col = (chunk * v.steps + s) * lanes + lane",
+        "sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]",
+        "combine_columns(v, (sum_0,), join_sum, sum_0_parts)",
+        "write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], is_row & (lane == 0), out_new)",
+    )
+
+
+def test_states_of_two_passes_are_joined_element_by_element() -> None:
+    in_order(
+        "column_moments",
+        "for e in cutlass.range_constexpr(v.vec):",
+        "m2_0_total[e] = m2_0_total[e] / at_least_one(m2_0_seen[e])",
+        "m2_0_count[e], m2_0_mean[e], m2_0[e] = join_moments(",
+        "combine_columns(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
+    )
+    assert "argmax_0[e], argmax_0_at[e] = first_of_largest((argmax_0[e], argmax_0_at[e]), (x1, x2))" in lines_of(
+        "column_argmax"
+    )
+
+
+def test_values_of_a_vector_of_rows_are_read_before_the_elements() -> None:
+    in_order(
+        "column_softmax",
+        "read(v, b_at, b, offset(b_at, at_row), b_at.rows[0], cutlass.Boolean(True), b_raw, 0)",
+        "x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)",
+        "x1 = b_raw[e, 0]",
+    )
+
+
+# Scans.
+
+
+def test_a_scan_along_rows_carries_what_a_chunk_holds() -> None:
+    in_order(
+        "scan_rows",
+        "(sum_0_slots,), _ = exchange(v, smem, cutlass.Float32)",
+        "sum_0_carry = cutlass.Float32(0.0)",
+        "col = ((chunk * v.steps + s) * lanes + lane) * v.vec",
+        "inside, at_col = col < prod(v.cols), digits(col, v.cols)",
+        "e = i",
+        "sum_0_carry = scan_row(v, sum_0_totals, sum_0_carry, join_sum, cutlass.Float32(0.0), sum_0_slots)",
+        "out_new[e, 0] = join_sum((sum_0_totals[s],), (sum_0[e, s],))[0]",
+    )
+
+
+def test_a_reversed_scan_starts_at_the_end() -> None:
+    in_order(
+        "scan_rows_reversed",
+        "col = prod(v.cols) - v.vec - (((chunk * v.steps + s) * lanes + lane) * v.vec)",
+        "inside, at_col = col >= 0, digits(col, v.cols)",
+        "e = v.vec - 1 - i",
+    )
+    in_order("scan_columns_reversed", "col = prod(v.cols) - 1 - (chunk * v.steps + s)")
+
+
+def test_a_scan_down_columns_needs_nobody_else() -> None:
+    in_order(
+        "scan_columns",
+        "vector, _, _ = place_in_column(v)",
+        "sum_0_carry = filled(v, cutlass.Float32, cutlass.Float32(0.0))",
+        "col = chunk * v.steps + s",
+        "write(v, out_at, out, offset(out_at, at_row, at_col), out_at.rows[0], is_row & inside, out_new)",
+    )
+    assert "SmemAllocator" not in loop_specs.files_of("scan_columns")["kernel.py"]
+
+
+# Loads and stores.
+
+
+def test_a_gather_reads_inside_of_its_tensor() -> None:
+    in_order(
+        "gather",
+        "x0 = i__raw[e, s]",
+        "x4 = element_where(",
+        "w, offset(w_at, shifted(at_row, e)) + INDEX(x3) * 256, (x3 >= 0) & (x3 < 1000) & inside, 0.0",
+        ").to(cutlass.Float32)",
+    )
+    in_order(
+        "loss",
+        "sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)",
+        "x3 = element(i_, offset(i__at, at_row))[0]",
+        "x6 = element_where(x, offset(x_at1, at_row) + INDEX(x5) * 1, (x5 >= 0) & (x5 < 4096), 0.0)",
+    )
+
+
+def test_a_bounded_load_gives_its_fill_value_outside() -> None:
+    in_order(
+        "bounded",
+        "x_at, guard_at, guard_at1, out_at = v.accesses",
+        "x0 = element_where(",
+        "x,",
+        "offset(x_at, at_row, shifted(at_col, e)),",
+        "(offset(guard_at, at_row, shifted(at_col, e)) >= 0)",
+        "& (offset(guard_at1, at_row, shifted(at_col, e)) >= 0)",
+        "& inside,",
+        "0.0,",
+    )
+
+
+def test_one_value_in_all_is_stored_by_one_thread() -> None:
+    in_order("scalar", "put(out, offset(out_at, at_row), is_row & (lane == 0), sum_0)")
+    in_order(
+        "scalar_beside",
+        "write(v, out0_at, out0, offset(out0_at, at_row), out0_at.rows[0], inside, out0_new)",
+        "s, e, at_row = 0, 0, digits(INDEX(0), v.rows)",
+        "put(out1, offset(out1_at, at_row), (block == 0) & (thread == 0), x4)",
+    )
+
+
+def test_a_tensor_without_axes_is_one_row() -> None:
+    text = loop_specs.files_of("zero_dim")["kernel.py"]
+    assert "        rows=(1,),\n        cols=(),\n" in text
+    assert "(cutlass.Float32, (), (), 4),  # x\n" in text and "(cutlass.Float16, (), (), 2),  # y\n" in text
+
+
+def test_what_is_empty_is_compiled_and_not_launched() -> None:
+    text = loop_specs.files_of("no_rows")["kernel.py"]
+    assert "(cutlass.BFloat16, (1, 128), (128, 1), 2),  # x\n" in text
+    assert "        return  # nothing is written\n" in text and '"default_resident_any": 1' not in text
+
+
+def test_small_types_arrive_as_bytes() -> None:
+    text = loop_specs.files_of("small_types")["kernel.py"]
+    for entry in ("Int8, (512, 1024), (1024, 1), 16),  # i_", "Uint8, (512, 1024), (1024, 1), 16),  # m"):
+        assert f"(cutlass.{entry}\n" in text
+    assert text.count("(cutlass.Uint8, (512, 1024), (1024, 1), ") == 8  # m, q and two results, in two variants
+    recast = "cute.make_tensor(cute.recast_ptr({0}.iterator, dtype=cutlass.Float8E4M3FN), {0}.layout)"
+    assert all(f"    {name} = {recast.format(name)}\n" in text for name in ("q", "out2"))
+    assert "m.view(torch.uint8)" in text and "q.view(torch.uint8)" in text and "i_.view" not in text
+    in_order("small_types", "x0 = m_raw[e, s] != 0", "x3 = q_raw[e, s].to(cutlass.Float32)")
+    in_order("small_types", "out1_new[e, 0] = x8.to(cutlass.Uint8)", "out2_new[e, 0] = to_e4m3(x10)")
+
+
+def test_ints_narrower_than_a_word_are_summed_in_wider_ones() -> None:
+    in_order("int_sum", "sum_0_parts = exchange(v, smem, cutlass.Int64)", "x0 = x_raw[e, s]")
+    assert "def join_sum_int64(a, b):" in loop_specs.files_of("int_sum")["kernel.py"]
+
+
+# Names.
+
+
+def test_names_of_the_user_make_way() -> None:
+    assert lines_of("reserved_names")[1] == (
+        "def reserved_names_flat(v: cutlass.Constexpr, v_, row_, chunk_, x1_, lambda_, within_, sum_0_, out):"
+    )
+
+
+@pytest.mark.parametrize("name", ["sum_0", "sumexp_0_top", "rules_x", "launch_x", "join_sum", "case_resident", "x12"])
+def test_every_name_finds_one_that_is_free(name: str) -> None:
+    assert loop_names((name,)) == {name: f"{name}_"}
+    assert loop_names((f"{name}_",)) == {f"{name}_": f"{name}_"}
+
+
+def test_names_stay_the_users_where_they_can() -> None:
+    assert loop_names(("x", "weight", "a.b", "a_b", "lambda")) == {
+        "x": "x",
+        "weight": "weight",
+        "a.b": "a_b",
+        "a_b": "a_b_",
+        "lambda": "lambda_",
+    }
+
+
+# Names of the user's tensors are bound in device functions and in launch functions.
+BINDERS = r"(?!rules_)\w+_(flat|resident|streamed|scan)"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_name_of_the_kernel_is_left_to_the_user(name: str) -> None:
+    (program, *_) = loop_specs.made_of(name)["partition"].values()
+    tensors = dict.fromkeys(
+        (*(a.name for a in program.arguments), *(t.name for p in program.problems for t in p.tensors))
+    )
+    user = set(loop_names(tuple(tensors)).values())
+    for function in ast.parse(loop_specs.files_of(name)["kernel.py"]).body:
+        if not isinstance(function, ast.FunctionDef) or not re.fullmatch(BINDERS, function.name):
+            continue
+        used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
+        left = {n for n in used - user if loop_names((n,))[n] == n}
+        assert not left, f"{function.name} uses {sorted(left)}, which a tensor may be called"
+
+
+def test_tensors_named_like_functions_of_the_file() -> None:
+    def fn(twice_flat):
+        return twice_flat * 2
+
+    made = run(spec_from_callable(fn, [torch.empty(64, 64)], name="twice"), load_device("h200")).made
+    assert "def twice_flat(v: cutlass.Constexpr, twice_flat_, out):" in made["render"]["kernel.py"]
