@@ -58,7 +58,7 @@ def legal_loops(family: str, facts: LoopFacts, device: Device, *, fixed: Mapping
 def loop_order(legal: LegalSet, time: LoopTime) -> np.ndarray:
     """Sort by time over the best, in steps of what the model resolves.
 
-    Among equals, longer vectors, resident rows, smaller clusters and long runs down columns come first, then few
+    Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
     vectors a thread, then CTAs of about 256 threads, then the time itself in nanoseconds and the solver's order.
     """
     columns = legal.named
@@ -66,9 +66,8 @@ def loop_order(legal: LegalSet, time: LoopTime) -> np.ndarray:
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
     resolved = np.floor(np.log(time.total / time.total.min()) / RESOLUTION)
     steps = np.maximum(columns["steps"], np.where(columns["vec"] > 1, FEW_STEPS, 2 * FEW_STEPS))
-    reread = columns["schedule"] == "streamed" if "schedule" in columns else np.zeros_like(steps)
     runs = np.minimum(time.run, LONG_RUN)
-    return np.lexsort((np.round(time.total, 3), size, steps, -runs, cluster, reread, -columns["vec"], resolved))
+    return np.lexsort((np.round(time.total, 3), size, steps, -runs, cluster, time.rereads, -columns["vec"], resolved))
 
 
 def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[str, Value]) -> Explanation:

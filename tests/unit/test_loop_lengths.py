@@ -14,20 +14,10 @@ from kgen.resources import templates_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_LINES, HOST_LINES = 120, 120
+WITH_LIBRARY_LINES = 250  # a kernel and the functions it calls, which its file holds, too
 HOST = (
     *("NAME", "SIGNATURES", "LAUNCH", "RULES", "PERSISTENT", "ACCEPTS", "PLAN"),
     *("compile_variant", "compiled", "refusal", "run", "kernel"),
-)
-# With the functions of the library that they call; the longest has 243 lines, of which 164 are its own.
-LONG = (
-    "batch_norm_fp32_train",
-    "cross_entropy_bf16",
-    "group_norm_fp32",
-    "layer_norm_bf16_residual",
-    "linear_softmax_bf16",
-    "quantize_int8_rows",
-    "rms_norm_bf16",
-    "softmax_bf16",
 )
 
 
@@ -60,16 +50,16 @@ def test_the_budget_of_host_code(package: str) -> None:
     assert host <= HOST_LINES, f"host part: {host} code lines"
 
 
-@pytest.mark.parametrize("package", marked(*LONG))
-def test_the_budget_of_a_device_kernel_with_all_that_it_calls(package: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_device_kernel_with_all_that_it_calls(package: str) -> None:
     text = text_of(package)
     parts = parts_of(text)
     lines = {kernel: sum(parts[f] for f in called_by(text, kernel)) for kernel in loop_kernels(text)}
-    assert lines and max(lines.values()) <= DEVICE_LINES, lines
+    assert lines and max(lines.values()) <= WITH_LIBRARY_LINES, lines
 
 
 @pytest.mark.parametrize("package", marked("batch_norm_fp32_train"))
-def test_the_budget_of_a_device_function_alone(package: str) -> None:
+def test_the_budget_of_a_device_kernel(package: str) -> None:
     text = text_of(package)
     parts = parts_of(text)
     lines = {kernel: parts[kernel] for kernel in loop_kernels(text)}

@@ -132,12 +132,11 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
     least = time.total.min()
 
     def key(row: int) -> tuple[float, ...]:
-        streamed = "schedule" in columns and columns["schedule"][row] == "streamed"
         cluster = int(columns["cluster"][row]) if "cluster" in columns else 1
         resolved = np.floor(np.log(time.total[row] / least) / RESOLUTION)
         steps = max(int(columns["steps"][row]), FEW_STEPS if columns["vec"][row] > 1 else 2 * FEW_STEPS)
         run = min(float(time.run[row]), LONG_RUN)
-        return (float(resolved), -int(columns["vec"][row]), streamed, cluster, -run, steps)
+        return (float(resolved), -int(columns["vec"][row]), bool(time.rereads[row]), cluster, -run, steps)
 
     keys = [key(int(row)) for row in order]
     assert keys == sorted(keys)

@@ -1,27 +1,27 @@
 """column_sum_bf16: 2 kernels, one after the other
 
 
-  problem column_sum_bf16_0 [part:8, n:4096, m:8192]
+  problem column_sum_bf16_0 [part:16, n:4096, m:4096]
     input x: bf16[65536,4096]
-    output buffer_0: fp32[8,4096]
-    x_value:bf16 = load x[8192*part + m, n]
+    output buffer_0: fp32[16,4096]
+    x_value:bf16 = load x[4096*part + m, n]
     sum_part:fp32 = reduce.sum[m] x_value
     store sum_part -> buffer_0[part, n]
-  problem column_sum_bf16_1 [part:8, n:4096]
+  problem column_sum_bf16_1 [part:16, n:4096]
     output out: bf16[4096]
-    input buffer_0: fp32[8,4096]
+    input buffer_0: fp32[16,4096]
     sum_parts:fp32 = load buffer_0[part, n]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[n]
 
 Target: h200 (sm_90a, 132 SMs).
-column_sum_bf16: m reduced in 8 parts, predicted 137.6 us; 143.9 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 16 of them a row; 256
+column_sum_bf16: m reduced in 16 parts, predicted 136.4 us; 143.9 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 8 of them a row; 256
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 1024 threads, 8 of them a row;
-  256 CTAs.
-Variant default_1_resident_any (any base address): resident, 1 x 4 elements a thread, 256 threads, 8 of them a row;
-  32 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 512 threads, 4 of them a row;
+  512 CTAs.
+Variant default_1_resident_any (any base address): resident, 1 x 4 elements a thread, 256 threads, 16 of them a row;
+  64 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[65536,4096]
@@ -76,59 +76,59 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 134.6 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 512 threads, 16 of them a row, predicted 135.3 us
+    # predicted 133.4 us, bound by memory; x on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 256 threads, 16 of them a row, predicted 134.1 us
     Variant(
         name="default_0_streamed",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 8),
-        cols=(8192,),
+        rows=(4096, 16),
+        cols=(4096,),
         vec=8,
         steps=4,
         threads=256,
-        row_threads=16,
+        row_threads=8,
         cluster=1,
         ctas=256,
         exact=True,
         exchanged=2048,
         accesses=(
-            Access(rows=(1, 33554432), cols=(4096,), width=8),  # x_at
+            Access(rows=(1, 16777216), cols=(4096,), width=8),  # x_at
             Access(rows=(1, 4096), cols=(0,), width=8),  # buffer_0_at
         ),
     ),
-    # predicted 140.3 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 512 threads, 4 of them a row, predicted 137.0 us
+    # predicted 137.9 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 2 of them a row, predicted 134.9 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 8),
-        cols=(8192,),
+        rows=(4096, 16),
+        cols=(4096,),
         vec=1,
         steps=8,
-        threads=1024,
-        row_threads=8,
+        threads=512,
+        row_threads=4,
         cluster=1,
-        ctas=256,
+        ctas=512,
         exact=True,
-        exchanged=1024,
+        exchanged=512,
         accesses=(
-            Access(rows=(1, 33554432), cols=(4096,)),  # x_at
+            Access(rows=(1, 16777216), cols=(4096,)),  # x_at
             Access(rows=(1, 4096), cols=(0,)),  # buffer_0_at
         ),
     ),
     # predicted 3.0 us, bound by waiting; any base address
-    # next best: resident, 1 x 4 elements a thread, 256 threads, 16 of them a row, predicted 3.0 us
+    # next best: resident, 2 x 4 elements a thread, 256 threads, 8 of them a row, predicted 3.0 us
     Variant(
         name="default_1_resident_any",
         launch="launch_column_sum_bf16_1_resident",
         rows=(4096,),
-        cols=(8,),
+        cols=(16,),
         vec=4,
         steps=1,
         threads=256,
-        row_threads=8,
+        row_threads=16,
         cluster=1,
-        ctas=32,
+        ctas=64,
         exact=True,
         exchanged=1024,
         accesses=(
@@ -148,7 +148,7 @@ def rules_default_0_streamed(v):
     regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-32768 // row_tile) * v.cluster
+    ctas = -(-65536 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -173,7 +173,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 8192,
+            v.steps * span < 4096,
             "a row that fits is resident",
         ),
         (
@@ -228,7 +228,7 @@ def rules_default_0_streamed_any(v):
     regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-32768 // row_tile) * v.cluster
+    ctas = -(-65536 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -253,7 +253,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 8192,
+            v.steps * span < 4096,
             "a row that fits is resident",
         ),
         (
@@ -328,12 +328,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 8,
+            v.steps * span >= 16,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 8,
+            (v.steps - 1) * span < 16,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -573,15 +573,15 @@ NAME = "column_sum_bf16"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 16),  # x
-        (cutlass.Float32, (8, 4096), (4096, 1), 4),  # buffer_0
+        (cutlass.Float32, (16, 4096), (4096, 1), 4),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 2),  # x
-        (cutlass.Float32, (8, 4096), (4096, 1), 4),  # buffer_0
+        (cutlass.Float32, (16, 4096), (4096, 1), 4),  # buffer_0
     ),
     "default_1_resident_any": (
         (cutlass.BFloat16, (4096,), (1,), 2),  # out
-        (cutlass.Float32, (8, 4096), (4096, 1), 4),  # buffer_0
+        (cutlass.Float32, (16, 4096), (4096, 1), 4),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -599,7 +599,7 @@ PLAN = {
     ((65536, 4096),): (
         [
             ((4096,), (1,)),
-            ((8, 4096), (4096, 1)),
+            ((16, 4096), (4096, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

@@ -51,6 +51,7 @@ class LoopTime:
     total: Array
     waves: Array
     efficiency: Array
+    rereads: Array  # whether a row is read more than once
     run: Array  # neighbouring bytes that a CTA reads at once; infinite where its rows are neighbours, too
 
 
@@ -97,6 +98,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         total=total,
         waves=waves,
         efficiency=ctas / (waves * slots),
+        rereads=(shape.sweeps > 1) & (shape.chunks > 1),
         run=shape.run,
     )
 
