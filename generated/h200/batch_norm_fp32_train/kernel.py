@@ -291,8 +291,8 @@ def rules_default_0_streamed(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 10 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-256 // row_tile) * v.cluster
@@ -339,9 +339,9 @@ def rules_default_0_streamed(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -370,8 +370,8 @@ def rules_default_0_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 10 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-256 // row_tile) * v.cluster
@@ -418,9 +418,9 @@ def rules_default_0_streamed_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -450,8 +450,8 @@ def rules_default_1_resident(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 5
-    in_flight = v.steps * v.vec * 12
-    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 12) // 4)
+    regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-64 // row_tile) * v.cluster
@@ -498,9 +498,9 @@ def rules_default_1_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -530,8 +530,8 @@ def rules_default_1_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 5
-    in_flight = v.steps * v.vec * 12
-    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 12) // 4)
+    regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-64 // row_tile) * v.cluster
@@ -578,9 +578,9 @@ def rules_default_1_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",

@@ -112,8 +112,8 @@ VARIANTS = (
 
 def rules_default_scan(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -155,9 +155,9 @@ def rules_default_scan(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -184,8 +184,8 @@ def rules_default_scan(v):
 
 def rules_default_scan_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -227,9 +227,9 @@ def rules_default_scan_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",

@@ -144,8 +144,8 @@ def rules_default_0_streamed(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-256 // row_tile) * v.cluster
@@ -192,9 +192,9 @@ def rules_default_0_streamed(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -223,8 +223,8 @@ def rules_default_0_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-256 // row_tile) * v.cluster
@@ -271,9 +271,9 @@ def rules_default_0_streamed_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -302,8 +302,8 @@ def rules_default_1_resident_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 2 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-1 // row_tile) * v.cluster
@@ -345,9 +345,9 @@ def rules_default_1_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",

@@ -132,8 +132,8 @@ def rules_default_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 8 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile) * v.cluster
@@ -175,9 +175,9 @@ def rules_default_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -206,8 +206,8 @@ def rules_default_resident_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + 8 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile) * v.cluster
@@ -249,9 +249,9 @@ def rules_default_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",

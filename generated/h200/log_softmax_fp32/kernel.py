@@ -119,8 +119,8 @@ def rules_default_resident(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 3
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-1048576 // row_tile) * v.cluster
@@ -167,9 +167,9 @@ def rules_default_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -199,8 +199,8 @@ def rules_default_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = lanes
     column_regs = 2 * v.vec * 3
-    in_flight = v.steps * v.vec * 4
-    regs = 24 + -(-in_flight // 4) + column_regs + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
     ctas = -(-1048576 // row_tile) * v.cluster
@@ -247,9 +247,9 @@ def rules_default_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",

@@ -23,8 +23,8 @@ Variant rows_4096_resident_any (any base address): resident, 16 x 1 elements a t
   row; 32768 CTAs.
 Variant rows_131072_resident (x on 16 bytes): resident, 8 x 8 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 16384 CTAs.
-Variant rows_131072_resident_any (any base address): resident, 32 x 1 elements a thread, 512 threads, 512 of them a
-  row, cluster 8; 16384 CTAs.
+Variant rows_131072_resident_any (any base address): resident, 16 x 1 elements a thread, 1024 threads, 1024 of them
+  a row, cluster 8; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   rows_256: x bf16[65536,256]
@@ -102,8 +102,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 21.0 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 21.6 us
+    # predicted 21.8 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 21.9 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -142,8 +142,8 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 137.9 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 136.1 us
+    # predicted 139.6 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 256 of them a row, predicted 141.0 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -182,21 +182,21 @@ VARIANTS = (
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 273.8 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 1024 threads, 1024 of them a row, cluster 4, predicted 289.8 us
+    # predicted 329.0 us, bound by waiting; any base address
+    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 335.0 us
     Variant(
         name="rows_131072_resident_any",
         launch="launch_softmax_bf16_resident",
         rows=(2048,),
         cols=(131072,),
         vec=1,
-        steps=32,
-        threads=512,
-        row_threads=512,
+        steps=16,
+        threads=1024,
+        row_threads=1024,
         cluster=8,
         ctas=16384,
         exact=True,
-        exchanged=128,
+        exchanged=256,
         accesses=(
             Access(rows=(131072,), cols=(1,)),  # x_at
             Access(rows=(131072,), cols=(1,)),  # out_at
@@ -210,8 +210,8 @@ def rules_rows_256_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile) * v.cluster
@@ -253,9 +253,9 @@ def rules_rows_256_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -285,8 +285,8 @@ def rules_rows_256_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile) * v.cluster
@@ -328,9 +328,9 @@ def rules_rows_256_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -360,8 +360,8 @@ def rules_rows_4096_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -403,9 +403,9 @@ def rules_rows_4096_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -435,8 +435,8 @@ def rules_rows_4096_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -478,9 +478,9 @@ def rules_rows_4096_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -510,8 +510,8 @@ def rules_rows_131072_resident(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
@@ -553,9 +553,9 @@ def rules_rows_131072_resident(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
@@ -585,8 +585,8 @@ def rules_rows_131072_resident_any(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     held = v.steps * v.vec
-    in_flight = v.steps * v.vec * 2
-    regs = 24 + -(-in_flight // 4) + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
@@ -628,9 +628,9 @@ def rules_rows_131072_resident_any(v):
             "larger clusters need an opt-in",
         ),
         (
-            "regs <= thread_regs",
-            regs <= thread_regs,
-            "elements and loads in flight are held in registers",
+            "regs + 8 <= thread_regs",
+            regs + 8 <= thread_regs,
+            "elements and loads in flight are held in registers, and the assembler wants some to move them",
         ),
         (
             "smem_bytes <= smem_bytes_per_cta",
