@@ -25,11 +25,10 @@ import torch
 from loop_problems import PROBLEMS, LoopProblem
 
 from kgen.backends.registry import backend_of
-from kgen.families.strided.cost import loop_time
 from kgen.families.strided.facts import MAX_ACCESS_BYTES, facts_of
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
-from kgen.planning.loops import legal_loops, loop_order
+from kgen.planning.loops import legal_loops, ordered_loops
 from kgen.planning.plan import Plan
 from kgen.planning.plan_loops import plan_loop
 from kgen.target import load_device
@@ -54,8 +53,8 @@ def choose(problem: LoopProblem, count: int) -> list[dict[str, Any]]:
     loop = classify_loop(program.problems[0])
     facts, device = facts_of(loop, MAX_ACCESS_BYTES), load_device(TARGET)
     legal = legal_loops(loop.family, facts, device)
-    times = loop_time(legal.named, facts, device)
-    order = [int(row) for row in loop_order(legal, times)]
+    times, ranked = ordered_loops(legal, facts, device)
+    order = [int(row) for row in ranked]
     near = [row for row in order if times.total[row] <= 1.4 * times.total[order[0]]]
     drawn = random.Random(problem.name).sample(near, min(count, len(near)))
     rows = dict.fromkeys([*order[:6], *drawn])

@@ -15,7 +15,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 from compare import compare_all, expected, run_poisoned, tensors_of
-from copying import copies, with_faster_copy
+from copying import copies, paired, with_faster_copy
 from memory_rows import GROUPS, Row, on_cpu, on_gpu, peers
 from sharding import is_of_the_device, reason_of
 from workers import load_script
@@ -111,8 +111,7 @@ def _timed(row: Row, arms: dict[str, Kernel], traffic: int, turns: int) -> dict[
     replays: dict[str, Replay] = {name: capture(function, sets, expected_us) for name, function in arms.items()}
     replays |= copies(traffic, count, expected_us)
     times = {
-        name: [(a + b) / 2 for a, b in zip(samples[::2], samples[1::2], strict=True)]
-        for name, samples in zip(replays, round_robin(list(replays.values()), turns), strict=True)
+        name: paired(samples) for name, samples in zip(replays, round_robin(list(replays.values()), turns), strict=True)
     }
     return {"sets": count, "clocks": properties.name, **said(with_faster_copy(times), traffic)}
 

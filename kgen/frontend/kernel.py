@@ -25,6 +25,7 @@ from kgen.ir.problem import (
     Statement,
     Store,
     TensorRole,
+    operands_of,
 )
 from kgen.ir.tensor import TensorType
 
@@ -127,22 +128,6 @@ def _without_unused(problem: Problem) -> Problem:
     read = {access.tensor for access in accesses}
     axes = tuple(a for a in problem.axes if a.name in used)
     return replace(problem, axes=axes, tensors=tuple(t for t in problem.tensors if t.name in read), body=body)
-
-
-def operands_of(statement: Statement) -> tuple[str, ...]:
-    """Return the values that a statement uses."""
-    match statement:
-        case Contract(lhs=lhs, rhs=rhs):
-            return (lhs, rhs)
-        case Reduce(operand=operand) | Scan(operand=operand):
-            return (operand,)
-        case Map(operands=operands):
-            return tuple(o for o in operands if isinstance(o, str))
-        case Gather(index=index):
-            return (index,)
-        case Store(value=value):
-            return (value,)
-    return ()
 
 
 def _check_product(problem: Problem) -> None:

@@ -187,6 +187,23 @@ Definition = Load | Contract | Reduce | Scan | Map | Gather | Index
 Statement = Definition | Store
 
 
+def operands_of(statement: Statement) -> tuple[str, ...]:
+    """Return the values that a statement takes."""
+    match statement:
+        case Map():
+            return tuple(o for o in statement.operands if isinstance(o, str))
+        case Reduce() | Scan():
+            return (statement.operand,)
+        case Gather():
+            return (statement.index,)
+        case Contract():
+            return (statement.lhs, statement.rhs)
+        case Store():
+            return (statement.value,)
+        case Load() | Index():
+            return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """The meaning of one kernel: iteration space, tensors, SSA body."""

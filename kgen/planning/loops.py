@@ -40,8 +40,7 @@ def solve_loop(
 ) -> Candidates:
     """Return the best legal candidates of a loop kernel on a device. Raises `NoLegalCandidateError`."""
     legal = legal_loops(family, facts, device, fixed=fixed)
-    time = loop_time(legal.named, facts, device)
-    order = loop_order(legal, time)
+    time, order = ordered_loops(legal, facts, device)
     rows = order if top is None else order[:top]
     ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
     return Candidates(ranked, legal.total, legal.count, legal.rejections)
@@ -55,13 +54,19 @@ def legal_loops(family: str, facts: LoopFacts, device: Device, *, fixed: Mapping
     return legal
 
 
-def loop_order(legal: LegalSet, time: LoopTime) -> np.ndarray:
-    """Sort by time over the best, in steps of what the model resolves.
+def ordered_loops(legal: LegalSet, facts: LoopFacts, device: Device) -> tuple[LoopTime, np.ndarray]:
+    """Return the predicted times of legal points, and their rows best first."""
+    columns = legal.named
+    time = loop_time(columns, facts, device)
+    return time, loop_order(columns, time)
+
+
+def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
+    """Sort candidates by time over the best, in steps of what the model resolves.
 
     Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
     vectors a thread, then CTAs of about 256 threads, then the time itself in nanoseconds and the solver's order.
     """
-    columns = legal.named
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
     resolved = np.floor(np.log(time.total / time.total.min()) / RESOLUTION)
@@ -76,8 +81,8 @@ def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[s
     legal = solve(bound, point)
     if not legal.count:
         return explain(bound, complete(bound, point))
-    best = int(loop_order(legal, loop_time(legal.named, facts, device))[0])
-    return explain(bound, dict(legal.point(best)))
+    _, order = ordered_loops(legal, facts, device)
+    return explain(bound, dict(legal.point(int(order[0]))))
 
 
 def _ranked(legal: LegalSet, time: LoopTime, row: int) -> RankedCandidate:

@@ -9,13 +9,12 @@ from kgen.families.gemm.facts import MAX_ALIGN_BYTES
 from kgen.families.gemm.facts import facts_of as gemm_facts
 from kgen.families.gemm.form import GemmForm
 from kgen.families.gemm.rules_facts import GemmFacts
-from kgen.families.strided.cost import loop_time
 from kgen.families.strided.facts import MAX_ACCESS_BYTES
 from kgen.families.strided.facts import facts_of as loop_facts
 from kgen.families.strided.form import LoopForm
 from kgen.planning.candidates import explain_gemm, legal_set, solve_gemm
 from kgen.planning.choice import Candidates
-from kgen.planning.loops import explain_loop, legal_loops, loop_order, solve_loop
+from kgen.planning.loops import explain_loop, legal_loops, ordered_loops, solve_loop
 from kgen.planning.plan import Facts
 from kgen.planning.rank import rank_gemm
 from kgen.rules.explain import Explanation
@@ -78,7 +77,7 @@ def _loop_solver(form: LoopForm, device: Device) -> Solver:
 
     def ordered(fixed: Point) -> tuple[LegalSet, np.ndarray]:
         legal = legal_loops(family, facts, device, fixed=fixed)
-        return legal, loop_order(legal, loop_time(legal.named, facts, device))
+        return legal, ordered_loops(legal, facts, device)[1]
 
     return Solver(
         family=family,

@@ -29,3 +29,8 @@ def with_faster_copy(times: dict[str, list[float]]) -> dict[str, list[float]]:
     """Return the samples with those of the faster copy alone, as COPY."""
     faster = min((times[COPY], times[_BY_KERNEL]), key=median)
     return {**{name: samples for name, samples in times.items() if name != _BY_KERNEL}, COPY: faster}
+
+
+def paired(samples: list[float]) -> list[float]:
+    """Return the means of the two runs of each turn of a round robin, there and back."""
+    return [(there + back) / 2 for there, back in zip(samples[::2], samples[1::2], strict=True)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from compare import tensors_of
-from copying import copies, with_faster_copy
+from copying import copies, paired, with_faster_copy
 from sharding import is_of_the_device, reason_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 from workers import load_script
@@ -223,11 +223,6 @@ def _timed(path: str, original: torch.nn.Module, new: torch.nn.Module, turns: in
     samples = round_robin(list(replays.values()), turns)
     times = {name: paired(one) for name, one in zip(replays, samples, strict=True)}
     return {"bytes": traffic, **said(with_faster_copy(times), traffic)}
-
-
-def paired(samples: list[float]) -> list[float]:
-    """Return the means of there and back."""
-    return [(there + back) / 2 for there, back in zip(samples[::2], samples[1::2], strict=True)]
 
 
 def said(times: dict[str, list[float]], traffic: int) -> dict[str, Any]:

@@ -19,10 +19,8 @@ import mixed_cases
 import torch
 from compare import bits, check_runs, compare_all, expected_of, tensors_of, widened
 from mixed_cases import Mixed
-from random_programs import refused, row_of
-from records import write_record
-from sharding import add_arguments, add_compile_faults, is_of_the_device, print_failures, sharded
-from workers import Job, run_jobs
+from program_runs import refused, run_programs
+from sharding import add_arguments, is_of_the_device, print_failures, sharded
 
 import kgen
 
@@ -111,25 +109,12 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the programs and do nothing")
     add_arguments(parser, processes=14)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     chosen = sharded(arguments.only or range(len(mixed_cases.CASES)), arguments.shard)
     if arguments.show:
         print(*(mixed_cases.CASES[index] for index in chosen), sep="\n")
         return 0
-    function = "emit_program" if arguments.dry_run else "run_program"
-    work = [Job(str(mixed_cases.CASES[index]), function, {"index": index}) for index in chosen]
-    rows = [row_of(outcome) for outcome in run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS)]
-    if arguments.compile:
-        add_compile_faults(rows, arguments.processes)
-    print_table(rows)
-    refusals = sum(row.get("refused", False) for row in rows)
-    summary = {"programs": len(work), "wrong": sum(bool(row["faults"]) for row in rows), "refused": refusals}
-    print(f"{len(work)} programs, {summary['wrong']} wrong, {refusals} of them refused", end=", ")
-    print(f"{time.perf_counter() - started:.0f} s")
-    if arguments.out:
-        part = "" if arguments.shard == (1, 1) else "_{}_of_{}".format(*arguments.shard)
-        write_record(arguments.out, f"mixed_programs{part}", {"summary": summary, "rows": rows})
-    return 1 if summary["wrong"] else 0
+    labels = {index: str(mixed_cases.CASES[index]) for index in chosen}
+    return run_programs(Path(__file__), labels, arguments, LIMIT_SECONDS, print_table)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ import programs
 import torch
 from compare import bits, check_runs, compare_all, expected_of, tensors_of, widened
 from program_model import Program
-from records import write_record
-from sharding import add_arguments, add_compile_faults, is_of_the_device, print_failures, reason_of, sharded
-from workers import Job, Outcome, run_jobs
+from program_runs import refused, run_programs
+from sharding import add_arguments, is_of_the_device, print_failures, sharded
 
 import kgen
 
@@ -91,17 +90,6 @@ def sound(p: Program) -> list[str]:
     return [f"eager PyTorch: {fault}" for fault in judged(p, out, tensors, "cpu")[1]]
 
 
-def refused(error: Exception) -> dict[str, Any]:
-    """Return the outcome of a program that is not built."""
-    return {"faults": [reason_of(error)], "refused": isinstance(error, NotImplementedError)}
-
-
-def row_of(outcome: Outcome) -> dict[str, Any]:
-    """Return what is recorded of a program."""
-    result = outcome.result or {"faults": [outcome.failure]}
-    return {"label": outcome.job.label, "seconds": round(outcome.seconds, 2), **result}
-
-
 def print_table(rows: list[dict[str, Any]]) -> None:
     """Print failures, then counts and the largest error by kind."""
     print_failures(rows)
@@ -126,26 +114,13 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the programs and do nothing")
     add_arguments(parser, processes=15)
     arguments = parser.parse_args()
-    started = time.perf_counter()
     chosen = programs.of_commit(programs.commit()) if arguments.of_commit else range(programs.COUNT)
     chosen = sharded(arguments.only or chosen, arguments.shard)
     if arguments.show:
         print(*(programs.program(index) for index in chosen), sep="\n")
         return 0
-    function = "emit_program" if arguments.dry_run else "run_program"
-    work = [Job(str(programs.program(index)), function, {"index": index}) for index in chosen]
-    rows = [row_of(outcome) for outcome in run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS)]
-    if arguments.compile:
-        add_compile_faults(rows, arguments.processes)
-    print_table(rows)
-    refusals = sum(row.get("refused", False) for row in rows)
-    summary = {"programs": len(work), "wrong": sum(bool(row["faults"]) for row in rows), "refused": refusals}
-    print(f"{len(work)} programs, {summary['wrong']} wrong, {refusals} of them refused", end=", ")
-    print(f"{time.perf_counter() - started:.0f} s")
-    if arguments.out:
-        part = "" if arguments.shard == (1, 1) else "_{}_of_{}".format(*arguments.shard)
-        write_record(arguments.out, f"random_programs{part}", {"summary": summary, "rows": rows})
-    return 1 if summary["wrong"] else 0
+    labels = {index: str(programs.program(index)) for index in chosen}
+    return run_programs(Path(__file__), labels, arguments, LIMIT_SECONDS, print_table)
 
 
 if __name__ == "__main__":

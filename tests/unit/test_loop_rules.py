@@ -125,7 +125,7 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
     assert solve_loop(family, found, H200, top=4).ranked == everything.ranked[:4]
     points = legal(found)
     time = loop_time(points.named, found, H200)
-    order = loop_order(points, time)
+    order = loop_order(points.named, time)
     assert sorted(order) == list(range(points.count)) and len(everything.ranked) == points.count
 
     columns = points.named

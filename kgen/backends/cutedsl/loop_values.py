@@ -7,10 +7,10 @@ from kgen.backends.cutedsl.lines import Lines
 from kgen.backends.cutedsl.loop_reads import VectorReads
 from kgen.backends.cutedsl.loop_states import State
 from kgen.backends.cutedsl.loop_symbols import Scope, Symbols
-from kgen.families.strided.form import Statement, Walk, operands_of
+from kgen.families.strided.form import Statement, Walk
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Const, Gather, Index, Load, Map, Reduce, Scan
+from kgen.ir.problem import Const, Gather, Index, Load, Map, Reduce, Scan, operands_of
 
 # Rounded correctly, as in PyTorch: a quotient or a root of whole numbers is often meant to be one.
 _EXACT = frozenset({PointwiseOp.DIV, PointwiseOp.RECIPROCAL, PointwiseOp.SQRT, PointwiseOp.POW})

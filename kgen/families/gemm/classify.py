@@ -11,10 +11,10 @@ from typing import TypeVar
 from kgen.errors.family import (
     MixedOperandError,
     NotOneProductError,
-    RangedExtentError,
     TooManyBatchAxesError,
     UnfoldableAxesError,
 )
+from kgen.families.extents import static_extents
 from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
@@ -68,7 +68,7 @@ class _Classifier:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.definitions = problem.definitions()
-        self.extents = {a.name: self.static_extent(a.name) for a in problem.axes}
+        self.extents = static_extents(problem)
 
     def run(self) -> GemmForm:
         product, store = self.single(Contract), self.single(Store)
@@ -100,12 +100,6 @@ class _Classifier:
             result=store.value,
             d=self.written(d, fold),
         )
-
-    def static_extent(self, axis: str) -> int:
-        extent = self.problem.axis(axis).extent
-        if not isinstance(extent, int):
-            raise RangedExtentError(axis=axis, problem=self.problem.name, extent=extent)
-        return extent
 
     def single(self, kind: type[S]) -> S:
         found = [s for s in self.problem.body if isinstance(s, kind)]

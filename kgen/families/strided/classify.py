@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from math import prod
 
-from kgen.errors.family import RangedExtentError, UnfoldedAccessError
+from kgen.errors.family import UnfoldedAccessError
+from kgen.families.extents import static_extents
 from kgen.families.strided.form import Access, Layout, LoopForm, Statement, Walk
 from kgen.families.strided.interleave import interleaved
 from kgen.ir.access import Access as TensorAccess
@@ -41,7 +42,7 @@ class _Classifier:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.extents = {a.name: self.static_extent(a.name) for a in problem.axes}
+        self.extents = static_extents(problem)
         self.reduced = self.reduced_axes()
         self.touches = {s.result: self.touch(s.result, s) for s in problem.body if isinstance(s, Load | Gather)}
         self.stores = [self.touch(s.value, s) for s in problem.body if isinstance(s, Store)]
@@ -67,12 +68,6 @@ class _Classifier:
             dtypes=tuple((s.result, s.dtype) for s in body),
             given=tuple(t.name for t in self.problem.tensors if t.role is not TensorRole.OUTPUT),
         )
-
-    def static_extent(self, axis: str) -> int:
-        extent = self.problem.axis(axis).extent
-        if not isinstance(extent, int):
-            raise RangedExtentError(axis=axis, problem=self.problem.name, extent=extent)
-        return extent
 
     def reduced_axes(self) -> set[str]:
         """Return the live reduced axes; of a reduction over one element, that axis, so that there is a column."""

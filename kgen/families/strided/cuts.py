@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from math import prod
 
-from kgen.families.strided.form import levels, operands_of
+from kgen.families.strided.form import levels
 from kgen.ir.access import Access, Affine
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -27,6 +27,7 @@ from kgen.ir.problem import (
     Statement,
     Store,
     TensorRole,
+    operands_of,
 )
 from kgen.ir.program import Buffer
 from kgen.ir.tensor import TensorType

@@ -11,7 +11,7 @@ from enum import StrEnum
 from math import prod
 
 from kgen.ir.dtype import DType
-from kgen.ir.problem import Contract, Gather, Index, Load, Map, Reduce, Scan, Store
+from kgen.ir.problem import Gather, Index, Load, Map, Reduce, Scan, Store, operands_of
 from kgen.ir.problem import Statement as ProblemStatement
 
 Statement = Load | Gather | Index | Map | Reduce | Scan
@@ -126,23 +126,6 @@ class LoopForm:
     def dtype_of(self, value: str) -> DType:
         """Return the type of an SSA value."""
         return dict(self.dtypes)[value]
-
-
-def operands_of(statement: ProblemStatement) -> tuple[str, ...]:
-    """Return the values that a statement takes."""
-    match statement:
-        case Map():
-            return tuple(o for o in statement.operands if isinstance(o, str))
-        case Reduce() | Scan():
-            return (statement.operand,)
-        case Gather():
-            return (statement.index,)
-        case Contract():
-            return (statement.lhs, statement.rhs)
-        case Store():
-            return (statement.value,)
-        case Load() | Index():
-            return ()
 
 
 def levels(body: Iterable[ProblemStatement]) -> dict[str, int]:

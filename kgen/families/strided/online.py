@@ -7,9 +7,8 @@ threads keep both and rescale the sum when the maximum grows.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kgen.families.strided.form import operands_of
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Combine, Map, Problem, Reduce, Statement, Store
+from kgen.ir.problem import Combine, Map, Problem, Reduce, Statement, Store, operands_of
 
 
 def online(problem: Problem) -> Problem:
