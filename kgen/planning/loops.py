@@ -16,10 +16,11 @@ from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
 
-RESOLUTION = 0.025  # relative: candidates whose predictions differ by less count as equal
+RESOLUTION = 0.01  # relative: candidates whose predictions differ by less count as equal
 TYPICAL_THREADS = 256
 LONG_RUN = 256  # bytes: shorter ones have been measured to be up to half as fast down columns
-FEW_STEPS = 4  # vectors a thread has in flight, fewer of which are no advantage; twice as many of one element
+CLUSTER_GAIN = 0.04  # relative: what a cluster has to gain by its prediction, which is the least certain one
+FEW_STEPS = 2  # vectors a thread has in flight, fewer of which are no advantage; twice as many of one element
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
-    resolved = np.floor(np.log(time.total / time.total.min()) / RESOLUTION)
+    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0)
+    resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
     steps = np.maximum(columns["steps"], np.where(columns["vec"] > 1, FEW_STEPS, 2 * FEW_STEPS))
     runs = np.minimum(time.run, LONG_RUN)
     return np.lexsort((np.round(time.total, 3), size, steps, -runs, cluster, time.rereads, -columns["vec"], resolved))

@@ -169,7 +169,7 @@ def test_a_column_sum_holds_a_state_for_each_element_of_a_vector() -> None:
     in_order(
         "column_sum",
         "vector, lane, lanes = place_in_column(v)",
-        "at_row = digits(cutlass.min(row, prod(v.rows) - v.vec), v.rows)",
+        "is_row, at_row = row_of(v, row, v.vec)",
         "sum_0 = filled(v, cutlass.Float32, cutlass.Float32(0.0))",
         "col = (chunk * v.steps + s) * lanes + lane",
         "sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]",

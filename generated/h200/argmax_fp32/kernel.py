@@ -9,10 +9,10 @@
     store argmax -> out[m]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 128 of them a row; 16384
+Variant default_streamed (x on 16 bytes): streamed, 2 x 4 elements a thread, 128 threads, 128 of them a row; 32768
   CTAs.
-Variant default_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 128 of them a row;
-  16384 CTAs.
+Variant default_streamed_any (any base address): streamed, 4 x 1 elements a thread, 128 threads, 128 of them a row;
+  32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x fp32[32768,4096]
@@ -68,42 +68,42 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 131.0 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 4 elements a thread, 256 threads, 64 of them a row, predicted 131.3 us
+    # predicted 131.1 us, bound by memory; x on 16 bytes
+    # next best: streamed, 4 x 4 elements a thread, 128 threads, 128 of them a row, predicted 130.0 us
     Variant(
         name="default_streamed",
         launch="launch_argmax_fp32_streamed",
         rows=(32768,),
         cols=(4096,),
         vec=4,
-        steps=4,
-        threads=256,
+        steps=2,
+        threads=128,
         row_threads=128,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=4),  # x_at
             Access(rows=(0,), cols=(1,)),  # index_at
             Access(rows=(1,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 133.4 us, bound by memory; any base address
-    # next best: streamed, 8 x 1 elements a thread, 256 threads, 64 of them a row, predicted 134.6 us
+    # predicted 138.8 us, bound by memory; any base address
+    # next best: streamed, 4 x 1 elements a thread, 64 threads, 64 of them a row, predicted 138.9 us
     Variant(
         name="default_streamed_any",
         launch="launch_argmax_fp32_streamed",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=8,
-        threads=256,
+        steps=4,
+        threads=128,
         row_threads=128,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(0,), cols=(1,)),  # index_at
@@ -298,8 +298,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -336,6 +335,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -405,8 +416,7 @@ def argmax_fp32_streamed(v: cutlass.Constexpr, x, out):
     smem = SmemAllocator()
     argmax_0_at_parts = exchange(v, smem, cutlass.Float32, INDEX)
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     argmax_0 = cutlass.Float32(float("-inf"))
     argmax_0_at = INDEX(2147483647)
     for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
@@ -436,7 +446,9 @@ def launch_argmax_fp32_streamed(
 ):
     """Launch on the grid of the plan."""
     launched = argmax_fp32_streamed(v, x, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "argmax_fp32"
@@ -444,11 +456,11 @@ NAME = "argmax_fp32"
 SIGNATURES = {
     "default_streamed": (
         (cutlass.Float32, (32768, 4096), (4096, 1), 16),  # x
-        (cutlass.Int64, (32768,), (1,), 8),  # out
+        (cutlass.Int64, (32768,), (1,), 16),  # out
     ),
     "default_streamed_any": (
         (cutlass.Float32, (32768, 4096), (4096, 1), 4),  # x
-        (cutlass.Int64, (32768,), (1,), 8),  # out
+        (cutlass.Int64, (32768,), (1,), 16),  # out
     ),
 }
 LAUNCH = {

@@ -1,35 +1,35 @@
 """batch_norm_fp32_train: 3 kernels, one after the other
 
 
-  problem batch_norm_fp32_train_0 [part:4, b:16, i:64, h:512, w:512]
+  problem batch_norm_fp32_train_0 [part:8, b:8, i:64, h:512, w:512]
     input x: fp32[64,64,512,512]
-    output buffer_2: fp32[4,64]
-    output buffer_3: fp32[4,64]
-    output buffer_4: fp32[4,64]
-    x_value:fp32 = load x[16*part + b, i, h, w]
+    output buffer_2: fp32[8,64]
+    output buffer_3: fp32[8,64]
+    output buffer_4: fp32[8,64]
+    x_value:fp32 = load x[8*part + b, i, h, w]
     sum_part:fp32 = reduce.sum[b,h,w] x_value
     m2_inner:fp32 = reduce.m2[b,h,w] x_value
     m2_total:fp32 = reduce.sum[b,h,w] x_value
     store sum_part -> buffer_2[part, i]
     store m2_inner -> buffer_3[part, i]
     store m2_total -> buffer_4[part, i]
-  problem batch_norm_fp32_train_1 [part:4, i:64]
+  problem batch_norm_fp32_train_1 [part:8, i:64]
     updated norm_running_mean: fp32[64]
     updated norm_running_var: fp32[64]
     updated norm_num_batches_tracked: int64[]
     output buffer_0: fp32[64]
     output buffer_1: fp32[64]
-    input buffer_2: fp32[4,64]
-    input buffer_3: fp32[4,64]
-    input buffer_4: fp32[4,64]
+    input buffer_2: fp32[8,64]
+    input buffer_3: fp32[8,64]
+    input buffer_4: fp32[8,64]
     sum_parts:fp32 = load buffer_2[part, i]
     m2_inners:fp32 = load buffer_3[part, i]
     m2_totals:fp32 = load buffer_4[part, i]
     sum:fp32 = reduce.sum[part] sum_parts
-    m2_means:fp32 = mul m2_totals, 2.384185791015625e-07
+    m2_means:fp32 = mul m2_totals, 4.76837158203125e-07
     m2_between:fp32 = reduce.m2[part] m2_means
     m2_within:fp32 = reduce.sum[part] m2_inners
-    m2_scaled:fp32 = mul m2_between, 4194304.0
+    m2_scaled:fp32 = mul m2_between, 2097152.0
     m2:fp32 = add m2_within, m2_scaled
     div:fp32 = div sum, 16777216.0
     mul_2:fp32 = mul div, 0.1
@@ -71,18 +71,18 @@
     store add_1 -> out[b, i, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-batch_norm_fp32_train: cut after the first reductions, predicted 3150.3 us; 4555.5 us in one kernel
-batch_norm_fp32_train_0: b reduced in 4 parts, predicted 1052.0 us; 1434.7 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row; 256
+batch_norm_fp32_train: cut after the first reductions, predicted 3200.6 us; 4181.8 us in one kernel
+batch_norm_fp32_train_0: b reduced in 8 parts, predicted 1023.3 us; 1372.1 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 8 x 4 elements a thread, 128 threads, 128 of them a row; 512
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
-  row; 256 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 256 of them a
+  row; 512 CTAs.
 Variant default_1_resident (norm_running_mean on 16 bytes, norm_running_var on 16 bytes): resident, 1 x 4 elements a
-  thread, 256 threads, 4 of them a row; 1 CTAs.
-Variant default_1_resident_any (any base address): resident, 1 x 1 elements a thread, 256 threads, 4 of them a row;
+  thread, 256 threads, 8 of them a row; 1 CTAs.
+Variant default_1_resident_any (any base address): resident, 2 x 1 elements a thread, 256 threads, 4 of them a row;
   1 CTAs.
-Variant default_2_flat (x on 16 bytes): 4 x 4 elements a thread, 256 threads; 262144 CTAs.
-Variant default_2_flat_any (any base address): 8 x 1 elements a thread, 256 threads; 524288 CTAs.
+Variant default_2_flat (x on 16 bytes): 1 x 4 elements a thread, 256 threads; 1048576 CTAs.
+Variant default_2_flat_any (any base address): 2 x 1 elements a thread, 256 threads; 2097152 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x fp32[64,64,512,512]; norm_weight fp32[64]; norm_bias fp32[64]; norm_running_mean fp32[64];
@@ -140,61 +140,61 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 1049.0 us, bound by memory; x on 16 bytes
-    # next best: streamed, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 1043.3 us
+    # predicted 1019.9 us, bound by memory; x on 16 bytes
+    # next best: streamed, 16 x 4 elements a thread, 128 threads, 128 of them a row, predicted 1029.9 us
     Variant(
         name="default_0_streamed",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(64, 4),
-        cols=(262144, 16),
+        rows=(64, 8),
+        cols=(262144, 8),
         vec=4,
-        steps=4,
-        threads=256,
-        row_threads=256,
+        steps=8,
+        threads=128,
+        row_threads=128,
         cluster=1,
-        ctas=256,
+        ctas=512,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
-            Access(rows=(262144, 268435456), cols=(1, 16777216), width=4),  # x_at
+            Access(rows=(262144, 134217728), cols=(1, 16777216), width=4),  # x_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_2_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_3_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_4_at
         ),
     ),
-    # predicted 1047.9 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 1069.7 us
+    # predicted 1094.1 us, bound by memory; any base address
+    # next best: streamed, 8 x 1 elements a thread, 512 threads, 256 of them a row, predicted 1112.9 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(64, 4),
-        cols=(262144, 16),
+        rows=(64, 8),
+        cols=(262144, 8),
         vec=1,
-        steps=16,
+        steps=8,
         threads=256,
         row_threads=256,
         cluster=1,
-        ctas=256,
+        ctas=512,
         exact=True,
         exchanged=8,
         accesses=(
-            Access(rows=(262144, 268435456), cols=(1, 16777216)),  # x_at
+            Access(rows=(262144, 134217728), cols=(1, 16777216)),  # x_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_2_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_3_at
             Access(rows=(1, 64), cols=(0, 0)),  # buffer_4_at
         ),
     ),
-    # predicted 3.0 us, bound by waiting; norm_running_mean on 16 bytes, norm_running_var on 16 bytes
-    # next best: resident, 1 x 4 elements a thread, 256 threads, 8 of them a row, predicted 3.0 us
+    # predicted 3.4 us, bound by waiting; norm_running_mean on 16 bytes, norm_running_var on 16 bytes
+    # next best: resident, 1 x 4 elements a thread, 256 threads, 16 of them a row, predicted 3.4 us
     Variant(
         name="default_1_resident",
         launch="launch_batch_norm_fp32_train_1_resident",
         rows=(64,),
-        cols=(4,),
+        cols=(8,),
         vec=4,
         steps=1,
         threads=256,
-        row_threads=4,
+        row_threads=8,
         cluster=1,
         ctas=1,
         exact=True,
@@ -210,15 +210,15 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,), width=4),  # buffer_1_at
         ),
     ),
-    # predicted 3.0 us, bound by waiting; any base address
-    # next best: resident, 2 x 1 elements a thread, 256 threads, 2 of them a row, predicted 3.0 us
+    # predicted 3.4 us, bound by waiting; any base address
+    # next best: resident, 4 x 1 elements a thread, 256 threads, 2 of them a row, predicted 3.4 us
     Variant(
         name="default_1_resident_any",
         launch="launch_batch_norm_fp32_train_1_resident",
         rows=(64,),
-        cols=(4,),
+        cols=(8,),
         vec=1,
-        steps=1,
+        steps=2,
         threads=256,
         row_threads=4,
         cluster=1,
@@ -236,20 +236,20 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_1_at
         ),
     ),
-    # predicted 2098.2 us, bound by memory; x on 16 bytes
-    # next best: 2 x 4 elements a thread, 256 threads, predicted 2119.3 us
+    # predicted 2177.3 us, bound by memory; x on 16 bytes
+    # next best: 1 x 4 elements a thread, 128 threads, predicted 2179.2 us
     Variant(
         name="default_2_flat",
         launch="launch_batch_norm_fp32_train_2_flat",
         rows=(262144, 64, 64),
         cols=(),
         vec=4,
-        steps=4,
+        steps=1,
         threads=256,
         row_threads=1,
         cluster=1,
-        ctas=262144,
-        exact=False,
+        ctas=1048576,
+        exact=True,
         exchanged=1024,
         accesses=(
             Access(rows=(1, 262144, 16777216), cols=(), width=4),  # x_at
@@ -260,19 +260,19 @@ VARIANTS = (
             Access(rows=(1, 262144, 16777216), cols=(), width=4),  # out_at
         ),
     ),
-    # predicted 2129.8 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 2167.6 us
+    # predicted 2355.1 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 256 threads, predicted 2397.4 us
     Variant(
         name="default_2_flat_any",
         launch="launch_batch_norm_fp32_train_2_flat",
         rows=(262144, 64, 64),
         cols=(),
         vec=1,
-        steps=8,
+        steps=2,
         threads=256,
         row_threads=1,
         cluster=1,
-        ctas=524288,
+        ctas=2097152,
         exact=False,
         exchanged=256,
         accesses=(
@@ -295,7 +295,7 @@ def rules_default_0_streamed(v):
     regs = 24 + load_regs + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-256 // row_tile) * v.cluster
+    ctas = -(-512 // row_tile) * v.cluster
     smem_bytes = 40 * v.steps * max(v.threads / 32, 1)
     return (
         (
@@ -320,7 +320,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 4194304,
+            v.steps * span < 2097152,
             "a row that fits is resident",
         ),
         (
@@ -374,7 +374,7 @@ def rules_default_0_streamed_any(v):
     regs = 24 + load_regs + 10 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-256 // row_tile) * v.cluster
+    ctas = -(-512 // row_tile) * v.cluster
     smem_bytes = 40 * v.steps * max(v.threads / 32, 1)
     return (
         (
@@ -399,7 +399,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 4194304,
+            v.steps * span < 2097152,
             "a row that fits is resident",
         ),
         (
@@ -474,12 +474,12 @@ def rules_default_1_resident(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 4,
+            v.steps * span >= 8,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 4,
+            (v.steps - 1) * span < 8,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -554,12 +554,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 4,
+            v.steps * span >= 8,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 4,
+            (v.steps - 1) * span < 8,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -695,8 +695,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -741,6 +740,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -853,8 +864,7 @@ def batch_norm_fp32_train_0_streamed(v: cutlass.Constexpr, x, buffer_2, buffer_3
     smem = SmemAllocator()
     m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     m2_0_count = cutlass.Float32(0.0)
     m2_0_mean = cutlass.Float32(0.0)
     m2_0 = cutlass.Float32(0.0)
@@ -884,9 +894,9 @@ def batch_norm_fp32_train_0_streamed(v: cutlass.Constexpr, x, buffer_2, buffer_3
                 m2_0_square = m2_0_square + x2 * x2
         m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 4194304.0))
+    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 2097152.0))
     put(buffer_3, offset(buffer_3_at, at_row), is_row & (lane == 0), m2_0)
-    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 4194304.0))
+    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 2097152.0))
 
 
 @cute.kernel
@@ -918,8 +928,7 @@ def batch_norm_fp32_train_1_resident(
     sum_2_parts = exchange(v, smem, cutlass.Float32)
     vector, lane, lanes = place_in_column(v)
     row = vector * v.vec
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - v.vec), v.rows)
+    is_row, at_row = row_of(v, row, v.vec)
     norm_running_mean_raw = fragment(v, norm_running_mean_at, cutlass.Float32, 1)
     norm_running_var_raw = fragment(v, norm_running_var_at, cutlass.Float32, 1)
     norm_num_batches_tracked_raw = fragment(v, norm_num_batches_tracked_at, cutlass.Int64, 1)
@@ -983,7 +992,7 @@ def batch_norm_fp32_train_1_resident(
             x0 = buffer_2_raw[e, s]
             x1 = buffer_3_raw[e, s]
             x2 = buffer_4_raw[e, s]
-            x3 = x2 * 2.384185791015625e-07
+            x3 = x2 * 4.76837158203125e-07
             sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
             m2_1_total[e] = m2_1_total[e] + within(v, inside, x3, 0.0)
             m2_1_seen[e] = m2_1_seen[e] + within(v, inside, cutlass.Float32(1.0), 0.0)
@@ -995,7 +1004,7 @@ def batch_norm_fp32_train_1_resident(
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
             x4 = buffer_4_raw[e, s]
-            x5 = x4 * 2.384185791015625e-07
+            x5 = x4 * 4.76837158203125e-07
             x6 = within(v, inside, x5 - m2_1_total[e], 0.0)
             m2_1_square[e] = m2_1_square[e] + x6 * x6
     for e in cutlass.range_constexpr(v.vec):
@@ -1010,7 +1019,7 @@ def batch_norm_fp32_train_1_resident(
     buffer_0_new = fragment(v, buffer_0_at, cutlass.Float32, 1)
     buffer_1_new = fragment(v, buffer_1_at, cutlass.Float32, 1)
     for e in cutlass.range_constexpr(v.vec):
-        x7 = m2_1[e] * 4194304.0
+        x7 = m2_1[e] * 2097152.0
         x8 = sum_2[e] + x7
         x9 = sum_0[e] / 16777216.0
         x10 = x9 * 0.1
@@ -1068,7 +1077,7 @@ def batch_norm_fp32_train_2_flat(v: cutlass.Constexpr, x, norm_weight, norm_bias
     norm_bias_raw = fragment(v, norm_bias_at, cutlass.Float32, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         read(v, x_at, x, offset(x_at, at_row), x_at.rows[0], inside, x_raw, s)
         read(v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row), buffer_0_at.rows[0], inside, buffer_0_raw, s)
         read(v, buffer_1_at, buffer_1, offset(buffer_1_at, at_row), buffer_1_at.rows[0], inside, buffer_1_raw, s)
@@ -1085,7 +1094,7 @@ def batch_norm_fp32_train_2_flat(v: cutlass.Constexpr, x, norm_weight, norm_bias
         read(v, norm_bias_at, norm_bias, offset(norm_bias_at, at_row), norm_bias_at.rows[0], inside, norm_bias_raw, s)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         out_new = fragment(v, out_at, cutlass.Float32, 1)
         for e in cutlass.range_constexpr(v.vec):
             x0 = x_raw[e, s]
@@ -1116,7 +1125,9 @@ def launch_batch_norm_fp32_train_0_streamed(
 ):
     """Launch on the grid of the plan."""
     launched = batch_norm_fp32_train_0_streamed(v, x, buffer_2, buffer_3, buffer_4)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 @cute.jit
@@ -1144,7 +1155,9 @@ def launch_batch_norm_fp32_train_1_resident(
         buffer_3,
         buffer_4,
     )
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 @cute.jit
@@ -1160,7 +1173,9 @@ def launch_batch_norm_fp32_train_2_flat(
 ):
     """Launch on the grid of the plan."""
     launched = batch_norm_fp32_train_2_flat(v, x, norm_weight, norm_bias, out, buffer_0, buffer_1)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "batch_norm_fp32_train"
@@ -1168,51 +1183,51 @@ NAME = "batch_norm_fp32_train"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_2
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_3
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_4
     ),
     "default_0_streamed_any": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # x
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_2
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_3
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_4
     ),
     "default_1_resident": (
         (cutlass.Float32, (64,), (1,), 16),  # norm_running_mean
         (cutlass.Float32, (64,), (1,), 16),  # norm_running_var
         (cutlass.Int64, (), (), 8),  # norm_num_batches_tracked
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_0
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_1
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_1
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_2
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_3
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_4
     ),
     "default_1_resident_any": (
         (cutlass.Float32, (64,), (1,), 4),  # norm_running_mean
         (cutlass.Float32, (64,), (1,), 4),  # norm_running_var
         (cutlass.Int64, (), (), 8),  # norm_num_batches_tracked
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_0
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_1
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_2
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_3
-        (cutlass.Float32, (4, 64), (64, 1), 4),  # buffer_4
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_1
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_2
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_3
+        (cutlass.Float32, (8, 64), (64, 1), 16),  # buffer_4
     ),
     "default_2_flat": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
         (cutlass.Float32, (64,), (1,), 4),  # norm_weight
         (cutlass.Float32, (64,), (1,), 4),  # norm_bias
-        (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # out
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_0
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_1
+        (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # out
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_1
     ),
     "default_2_flat_any": (
         (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # x
         (cutlass.Float32, (64,), (1,), 4),  # norm_weight
         (cutlass.Float32, (64,), (1,), 4),  # norm_bias
-        (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # out
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_0
-        (cutlass.Float32, (64,), (1,), 4),  # buffer_1
+        (cutlass.Float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # out
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (64,), (1,), 16),  # buffer_1
     ),
 }
 LAUNCH = {
@@ -1236,9 +1251,9 @@ PLAN = {
             ((64, 64, 512, 512), (16777216, 262144, 512, 1)),
             ((64,), (1,)),
             ((64,), (1,)),
-            ((4, 64), (64, 1)),
-            ((4, 64), (64, 1)),
-            ((4, 64), (64, 1)),
+            ((8, 64), (64, 1)),
+            ((8, 64), (64, 1)),
+            ((8, 64), (64, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

@@ -34,12 +34,12 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_0_streamed (logits on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 256 of them a row;
   8192 CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 128 threads, 128 of them a
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
   row; 8192 CTAs.
-Variant default_1_resident (classes on 16 bytes): resident, 16 x 4 elements a thread, 32 threads, 32 of them a row,
-  cluster 4; 4 CTAs.
-Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 32 threads, 32 of them a row,
-  cluster 8; 8 CTAs.
+Variant default_1_resident (classes on 16 bytes): resident, 2 x 4 elements a thread, 1024 threads, 1024 of them a
+  row; 1 CTAs.
+Variant default_1_resident_any (any base address): resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a
+  row; 1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: logits bf16[8192,128256]; classes int64[8192]
@@ -95,8 +95,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 511.0 us, bound by memory; logits on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 256 threads, 128 of them a row, predicted 511.6 us
+    # predicted 508.2 us, bound by memory; logits on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 506.9 us
     Variant(
         name="default_0_streamed",
         launch="launch_cross_entropy_bf16_0_streamed",
@@ -117,21 +117,21 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 536.9 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 526.5 us
+    # predicted 546.1 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 128 threads, 128 of them a row, predicted 544.7 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_cross_entropy_bf16_0_streamed",
         rows=(8192,),
         cols=(128256,),
         vec=1,
-        steps=8,
-        threads=128,
-        row_threads=128,
+        steps=16,
+        threads=256,
+        row_threads=256,
         cluster=1,
         ctas=8192,
         exact=False,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(128256,), cols=(1,)),  # logits_at
             Access(rows=(1,), cols=(0,)),  # classes_at
@@ -139,28 +139,28 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.3 us, bound by waiting; classes on 16 bytes
-    # next best: resident, 8 x 4 elements a thread, 32 threads, 32 of them a row, cluster 8, predicted 4.2 us
+    # predicted 4.5 us, bound by reach; classes on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 4.5 us
     Variant(
         name="default_1_resident",
         launch="launch_cross_entropy_bf16_1_resident",
         rows=(1,),
         cols=(8192,),
         vec=4,
-        steps=16,
-        threads=32,
-        row_threads=32,
-        cluster=4,
-        ctas=4,
+        steps=2,
+        threads=1024,
+        row_threads=1024,
+        cluster=1,
+        ctas=1,
         exact=True,
-        exchanged=4,
+        exchanged=32,
         accesses=(
             Access(rows=(0,), cols=(1,), width=4),  # buffer_0_at
             Access(rows=(0,), cols=(1,), width=4),  # classes_at
             Access(rows=(0,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 4.2 us, bound by waiting; any base address
+    # predicted 4.5 us, bound by reach; any base address
     # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 4.5 us
     Variant(
         name="default_1_resident_any",
@@ -168,13 +168,13 @@ VARIANTS = (
         rows=(1,),
         cols=(8192,),
         vec=1,
-        steps=32,
-        threads=32,
-        row_threads=32,
-        cluster=8,
-        ctas=8,
+        steps=8,
+        threads=1024,
+        row_threads=1024,
+        cluster=1,
+        ctas=1,
         exact=True,
-        exchanged=8,
+        exchanged=32,
         accesses=(
             Access(rows=(0,), cols=(1,)),  # buffer_0_at
             Access(rows=(0,), cols=(1,)),  # classes_at
@@ -527,8 +527,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -574,6 +573,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -673,8 +684,7 @@ def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_
     smem = SmemAllocator()
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     sumexp_0_top = cutlass.Float32(float("-inf"))
     sumexp_0 = cutlass.Float32(0.0)
     for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
@@ -723,8 +733,7 @@ def cross_entropy_bf16_1_resident(v: cutlass.Constexpr, classes, buffer_0, out):
     sum_1_parts = exchange(v, smem, cutlass.Float32)
     enter_cluster(v, (sum_0_parts, sum_1_parts))
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     buffer_0_raw = fragment(v, buffer_0_at, cutlass.Float32, v.steps)
     classes_raw = fragment(v, classes_at, cutlass.Int64, v.steps)
     for s in cutlass.range_constexpr(v.steps):
@@ -763,7 +772,9 @@ def launch_cross_entropy_bf16_0_streamed(
 ):
     """Launch on the grid of the plan."""
     launched = cross_entropy_bf16_0_streamed(v, logits, classes, buffer_0)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 @cute.jit
@@ -776,7 +787,9 @@ def launch_cross_entropy_bf16_1_resident(
 ):
     """Launch on the grid of the plan."""
     launched = cross_entropy_bf16_1_resident(v, classes, buffer_0, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "cross_entropy_bf16"
@@ -785,22 +798,22 @@ SIGNATURES = {
     "default_0_streamed": (
         (cutlass.BFloat16, (8192, 128256), (128256, 1), 16),  # logits
         (cutlass.Int64, (8192,), (1,), 8),  # classes
-        (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
+        (cutlass.Float32, (8192,), (1,), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.BFloat16, (8192, 128256), (128256, 1), 2),  # logits
         (cutlass.Int64, (8192,), (1,), 8),  # classes
-        (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
+        (cutlass.Float32, (8192,), (1,), 16),  # buffer_0
     ),
     "default_1_resident": (
         (cutlass.Int64, (8192,), (1,), 16),  # classes
-        (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
-        (cutlass.BFloat16, (), (), 2),  # out
+        (cutlass.Float32, (8192,), (1,), 16),  # buffer_0
+        (cutlass.BFloat16, (), (), 16),  # out
     ),
     "default_1_resident_any": (
         (cutlass.Int64, (8192,), (1,), 8),  # classes
-        (cutlass.Float32, (8192,), (1,), 4),  # buffer_0
-        (cutlass.BFloat16, (), (), 2),  # out
+        (cutlass.Float32, (8192,), (1,), 16),  # buffer_0
+        (cutlass.BFloat16, (), (), 16),  # out
     ),
 }
 LAUNCH = {

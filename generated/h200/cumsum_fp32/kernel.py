@@ -9,8 +9,8 @@
     store cumsum -> out[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_scan (x on 16 bytes): scan, 4 x 4 elements a thread, 256 threads, 256 of them a row; 32768 CTAs.
-Variant default_scan_any (any base address): scan, 8 x 1 elements a thread, 256 threads, 256 of them a row; 32768
+Variant default_scan (x on 16 bytes): scan, 1 x 4 elements a thread, 256 threads, 256 of them a row; 32768 CTAs.
+Variant default_scan_any (any base address): scan, 4 x 1 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -67,14 +67,34 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 259.2 us, bound by memory; x on 16 bytes
-    # next best: scan, 4 x 4 elements a thread, 256 threads, 128 of them a row, predicted 259.4 us
+    # predicted 260.8 us, bound by memory; x on 16 bytes
+    # next best: scan, 1 x 4 elements a thread, 256 threads, 128 of them a row, predicted 261.8 us
     Variant(
         name="default_scan",
         launch="launch_cumsum_fp32_scan",
         rows=(32768,),
         cols=(4096,),
         vec=4,
+        steps=1,
+        threads=256,
+        row_threads=256,
+        cluster=1,
+        ctas=32768,
+        exact=True,
+        exchanged=8,
+        accesses=(
+            Access(rows=(4096,), cols=(1,), width=4),  # x_at
+            Access(rows=(4096,), cols=(1,), width=4),  # out_at
+        ),
+    ),
+    # predicted 262.6 us, bound by memory; any base address
+    # next best: scan, 4 x 1 elements a thread, 256 threads, 128 of them a row, predicted 264.4 us
+    Variant(
+        name="default_scan_any",
+        launch="launch_cumsum_fp32_scan",
+        rows=(32768,),
+        cols=(4096,),
+        vec=1,
         steps=4,
         threads=256,
         row_threads=256,
@@ -82,26 +102,6 @@ VARIANTS = (
         ctas=32768,
         exact=True,
         exchanged=32,
-        accesses=(
-            Access(rows=(4096,), cols=(1,), width=4),  # x_at
-            Access(rows=(4096,), cols=(1,), width=4),  # out_at
-        ),
-    ),
-    # predicted 261.7 us, bound by memory; any base address
-    # next best: scan, 8 x 1 elements a thread, 256 threads, 128 of them a row, predicted 262.8 us
-    Variant(
-        name="default_scan_any",
-        launch="launch_cumsum_fp32_scan",
-        rows=(32768,),
-        cols=(4096,),
-        vec=1,
-        steps=8,
-        threads=256,
-        row_threads=256,
-        cluster=1,
-        ctas=32768,
-        exact=True,
-        exchanged=64,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(4096,), cols=(1,)),  # out_at
@@ -276,8 +276,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -310,6 +309,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -367,8 +378,7 @@ def cumsum_fp32_scan(v: cutlass.Constexpr, x, out):
     smem = SmemAllocator()
     (sum_0_slots,), _ = exchange(v, smem, cutlass.Float32)
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     sum_0_carry = cutlass.Float32(0.0)
     for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
         x_raw = fragment(v, x_at, cutlass.Float32, v.steps)
@@ -407,7 +417,9 @@ def launch_cumsum_fp32_scan(
 ):
     """Launch on the grid of the plan."""
     launched = cumsum_fp32_scan(v, x, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "cumsum_fp32"
@@ -415,11 +427,11 @@ NAME = "cumsum_fp32"
 SIGNATURES = {
     "default_scan": (
         (cutlass.Float32, (32768, 4096), (4096, 1), 16),  # x
-        (cutlass.Float32, (32768, 4096), (4096, 1), 4),  # out
+        (cutlass.Float32, (32768, 4096), (4096, 1), 16),  # out
     ),
     "default_scan_any": (
         (cutlass.Float32, (32768, 4096), (4096, 1), 4),  # x
-        (cutlass.Float32, (32768, 4096), (4096, 1), 4),  # out
+        (cutlass.Float32, (32768, 4096), (4096, 1), 16),  # out
     ),
 }
 LAUNCH = {

@@ -26,7 +26,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 16 elements a thread, 256 threads;
   16384 CTAs.
-Variant default_flat_any (any base address): 8 x 1 elements a thread, 512 threads; 16384 CTAs.
+Variant default_flat_any (any base address): 4 x 1 elements a thread, 256 threads; 65536 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[8192,8192]/(8448,1); y fp16[8192,8192]/(1,8192); row_ fp32[8192]; column bf16[8192,1]; mask
@@ -81,8 +81,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 99.8 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 2 x 16 elements a thread, 256 threads, predicted 100.5 us
+    # predicted 107.1 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 1 x 16 elements a thread, 128 threads, predicted 106.3 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -106,21 +106,21 @@ VARIANTS = (
             Access(rows=(1, 8192), cols=(), width=16),  # out1_at
         ),
     ),
-    # predicted 102.6 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 1024 threads, predicted 106.9 us
+    # predicted 112.5 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 111.5 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",
         rows=(8192, 8192),
         cols=(),
         vec=1,
-        steps=8,
-        threads=512,
+        steps=4,
+        threads=256,
         row_threads=1,
         cluster=1,
-        ctas=16384,
+        ctas=65536,
         exact=False,
-        exchanged=512,
+        exchanged=256,
         accesses=(
             Access(rows=(1, 8192), cols=()),  # mask_at
             Access(rows=(1, 8448), cols=()),  # x_at
@@ -229,8 +229,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -258,6 +257,11 @@ def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: 
             piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
 
 
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
 @cute.kernel
 def pointwise_mixed_broadcast_flat(v: cutlass.Constexpr, x, y, row_, column, mask, out0, out1):
     """Every thread takes a few vectors of elements."""
@@ -270,7 +274,7 @@ def pointwise_mixed_broadcast_flat(v: cutlass.Constexpr, x, y, row_, column, mas
     column_raw = fragment(v, column_at, cutlass.BFloat16, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         read(v, mask_at, mask, offset(mask_at, at_row), mask_at.rows[0], inside, mask_raw, s)
         read(v, x_at, x, offset(x_at, at_row), x_at.rows[0], inside, x_raw, s)
         read(v, row__at, row_, offset(row__at, at_row), row__at.rows[0], inside, row__raw, s)
@@ -278,7 +282,7 @@ def pointwise_mixed_broadcast_flat(v: cutlass.Constexpr, x, y, row_, column, mas
         read(v, column_at, column, offset(column_at, at_row), column_at.rows[0], inside, column_raw, s)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
         out1_new = fragment(v, out1_at, cutlass.Uint8, 1)
         for e in cutlass.range_constexpr(v.vec):
@@ -313,7 +317,9 @@ def launch_pointwise_mixed_broadcast_flat(
 ):
     """Launch on the grid of the plan."""
     launched = pointwise_mixed_broadcast_flat(v, x, y, row_, column, mask, out0, out1)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "pointwise_mixed_broadcast"
@@ -325,8 +331,8 @@ SIGNATURES = {
         (cutlass.Float32, (8192,), (1,), 16),  # row_
         (cutlass.BFloat16, (8192, 1), (1, 1), 2),  # column
         (cutlass.Uint8, (8192, 8192), (8192, 1), 16),  # mask
-        (cutlass.BFloat16, (8192, 8192), (8192, 1), 2),  # out0
-        (cutlass.Uint8, (8192, 8192), (8192, 1), 1),  # out1
+        (cutlass.BFloat16, (8192, 8192), (8192, 1), 16),  # out0
+        (cutlass.Uint8, (8192, 8192), (8192, 1), 16),  # out1
     ),
     "default_flat_any": (
         (cutlass.BFloat16, (8192, 8192), (8448, 1), 2),  # x
@@ -334,8 +340,8 @@ SIGNATURES = {
         (cutlass.Float32, (8192,), (1,), 4),  # row_
         (cutlass.BFloat16, (8192, 1), (1, 1), 2),  # column
         (cutlass.Uint8, (8192, 8192), (8192, 1), 1),  # mask
-        (cutlass.BFloat16, (8192, 8192), (8192, 1), 2),  # out0
-        (cutlass.Uint8, (8192, 8192), (8192, 1), 1),  # out1
+        (cutlass.BFloat16, (8192, 8192), (8192, 1), 16),  # out0
+        (cutlass.Uint8, (8192, 8192), (8192, 1), 16),  # out1
     ),
 }
 LAUNCH = {

@@ -20,10 +20,10 @@
     store div -> out1[m, 0]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_resident (x on 16 bytes): resident, 4 x 16 elements a thread, 128 threads, 64 of them a row; 16384
+Variant default_resident (x on 16 bytes): resident, 1 x 16 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
-Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 128 of them a row;
-  16384 CTAs.
+Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a row;
+  32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[32768,4096]
@@ -79,40 +79,40 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 101.7 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 16 elements a thread, 128 threads, 32 of them a row, predicted 103.6 us
+    # predicted 105.8 us, bound by memory; x on 16 bytes
+    # next best: resident, 2 x 16 elements a thread, 128 threads, 128 of them a row, predicted 105.3 us
     Variant(
         name="default_resident",
         launch="launch_quantize_int8_rows_resident",
         rows=(32768,),
         cols=(4096,),
         vec=16,
-        steps=4,
-        threads=128,
-        row_threads=64,
+        steps=1,
+        threads=256,
+        row_threads=256,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=16),  # x_at
             Access(rows=(4096,), cols=(1,), width=16),  # out0_at
             Access(rows=(1,), cols=(0,)),  # out1_at
         ),
     ),
-    # predicted 108.8 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 113.1 us
+    # predicted 115.0 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 117.0 us
     Variant(
         name="default_resident_any",
         launch="launch_quantize_int8_rows_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=32,
+        steps=16,
         threads=256,
-        row_threads=128,
+        row_threads=256,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
         exchanged=8,
         accesses=(
@@ -311,8 +311,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -357,6 +356,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -444,8 +455,7 @@ def quantize_int8_rows_resident(v: cutlass.Constexpr, x, out0, out1):
     max_0_parts = exchange(v, smem, cutlass.Float32)
     enter_cluster(v, (max_0_parts,))
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
@@ -490,7 +500,9 @@ def launch_quantize_int8_rows_resident(
 ):
     """Launch on the grid of the plan."""
     launched = quantize_int8_rows_resident(v, x, out0, out1)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "quantize_int8_rows"
@@ -498,13 +510,13 @@ NAME = "quantize_int8_rows"
 SIGNATURES = {
     "default_resident": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # x
-        (cutlass.Int8, (32768, 4096), (4096, 1), 1),  # out0
-        (cutlass.Float32, (32768, 1), (1, 1), 4),  # out1
+        (cutlass.Int8, (32768, 4096), (4096, 1), 16),  # out0
+        (cutlass.Float32, (32768, 1), (1, 1), 16),  # out1
     ),
     "default_resident_any": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # x
-        (cutlass.Int8, (32768, 4096), (4096, 1), 1),  # out0
-        (cutlass.Float32, (32768, 1), (1, 1), 4),  # out1
+        (cutlass.Int8, (32768, 4096), (4096, 1), 16),  # out0
+        (cutlass.Float32, (32768, 1), (1, 1), 16),  # out1
     ),
 }
 LAUNCH = {

@@ -17,9 +17,9 @@
     store mul_2 -> out[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_resident (x on 16 bytes, weight on 16 bytes): resident, 4 x 8 elements a thread, 256 threads, 128 of
-  them a row; 16384 CTAs.
-Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a row;
+Variant default_resident (x on 16 bytes, weight on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of
+  them a row; 32768 CTAs.
+Variant default_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 512 of them a row;
   32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -76,19 +76,19 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 132.7 us, bound by memory; x on 16 bytes, weight on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 134.2 us
+    # predicted 134.0 us, bound by memory; x on 16 bytes, weight on 16 bytes
+    # next best: resident, 1 x 8 elements a thread, 512 threads, 512 of them a row, predicted 136.2 us
     Variant(
         name="default_resident",
         launch="launch_rms_norm_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=8,
-        steps=4,
+        steps=2,
         threads=256,
-        row_threads=128,
+        row_threads=256,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
         exchanged=8,
         accesses=(
@@ -97,21 +97,21 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 137.3 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 512 threads, 256 of them a row, predicted 139.4 us
+    # predicted 137.8 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 138.6 us
     Variant(
         name="default_resident_any",
         launch="launch_rms_norm_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=16,
-        threads=256,
-        row_threads=256,
+        steps=8,
+        threads=512,
+        row_threads=512,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(0,), cols=(1,)),  # weight_at
@@ -293,8 +293,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -327,6 +326,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -414,8 +425,7 @@ def rms_norm_bf16_resident(v: cutlass.Constexpr, x, weight, out):
     sum_0_parts = exchange(v, smem, cutlass.Float32)
     enter_cluster(v, (sum_0_parts,))
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
@@ -459,7 +469,9 @@ def launch_rms_norm_bf16_resident(
 ):
     """Launch on the grid of the plan."""
     launched = rms_norm_bf16_resident(v, x, weight, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "rms_norm_bf16"
@@ -468,12 +480,12 @@ SIGNATURES = {
     "default_resident": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # x
         (cutlass.BFloat16, (4096,), (1,), 16),  # weight
-        (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # out
+        (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
     "default_resident_any": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # x
         (cutlass.BFloat16, (4096,), (1,), 2),  # weight
-        (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # out
+        (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
 }
 LAUNCH = {

@@ -25,9 +25,9 @@
     store cast_2 -> out[b, s, h, 64*i + j]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_flat (x on 16 bytes, cosine on 16 bytes, sine on 16 bytes): 2 x 8 elements a thread, 256 threads;
-  16384 CTAs.
-Variant default_flat_any (any base address): 8 x 1 elements a thread, 512 threads; 16384 CTAs.
+Variant default_flat (x on 16 bytes, cosine on 16 bytes, sine on 16 bytes): 1 x 8 elements a thread, 128 threads;
+  65536 CTAs.
+Variant default_flat_any (any base address): 4 x 1 elements a thread, 256 threads; 65536 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[4,4096,32,128]; cosine fp32[4096,64]; sine fp32[4096,64]
@@ -81,21 +81,21 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 101.0 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
-    # next best: 4 x 8 elements a thread, 256 threads, predicted 102.4 us
+    # predicted 102.8 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
+    # next best: 1 x 8 elements a thread, 256 threads, predicted 104.0 us
     Variant(
         name="default_flat",
         launch="launch_rope_bf16_flat",
         rows=(64, 2, 32, 4096, 4),
         cols=(),
         vec=8,
-        steps=2,
-        threads=256,
+        steps=1,
+        threads=128,
         row_threads=1,
         cluster=1,
-        ctas=16384,
-        exact=False,
-        exchanged=2048,
+        ctas=65536,
+        exact=True,
+        exchanged=1024,
         accesses=(
             Access(rows=(1, 0, 128, 4096, 16777216), cols=(), width=8),  # x_at
             Access(rows=(1, 0, 0, 64, 0), cols=(), width=8),  # cosine_at
@@ -105,21 +105,21 @@ VARIANTS = (
             Access(rows=(0, 1, 0, 0, 0), cols=()),  # index_at
         ),
     ),
-    # predicted 104.0 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 256 threads, predicted 109.7 us
+    # predicted 110.9 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 112.4 us
     Variant(
         name="default_flat_any",
         launch="launch_rope_bf16_flat",
         rows=(64, 2, 32, 4096, 4),
         cols=(),
         vec=1,
-        steps=8,
-        threads=512,
+        steps=4,
+        threads=256,
         row_threads=1,
         cluster=1,
-        ctas=16384,
+        ctas=65536,
         exact=False,
-        exchanged=512,
+        exchanged=256,
         accesses=(
             Access(rows=(1, 0, 128, 4096, 16777216), cols=()),  # x_at
             Access(rows=(1, 0, 0, 64, 0), cols=()),  # cosine_at
@@ -232,8 +232,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -261,6 +260,11 @@ def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: 
             piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
 
 
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
 @cute.kernel
 def rope_bf16_flat(v: cutlass.Constexpr, x, cosine, sine, out):
     """Every thread takes a few vectors of elements."""
@@ -272,14 +276,14 @@ def rope_bf16_flat(v: cutlass.Constexpr, x, cosine, sine, out):
     sine_raw = fragment(v, sine_at, cutlass.Float32, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         read(v, x_at, x, offset(x_at, at_row), x_at.rows[0], inside, x_raw, s)
         read(v, cosine_at, cosine, offset(cosine_at, at_row), cosine_at.rows[0], inside, cosine_raw, s)
         read(v, x_at1, x, offset(x_at1, at_row), x_at1.rows[0], inside, x_raw1, s)
         read(v, sine_at, sine, offset(sine_at, at_row), sine_at.rows[0], inside, sine_raw, s)
     for s in cutlass.range_constexpr(v.steps):
         first = ((block * v.steps + s) * v.threads + thread) * v.vec
-        inside, at_row = first < prod(v.rows), digits(first, v.rows)
+        inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         out_new = fragment(v, out_at, cutlass.BFloat16, 1)
         for e in cutlass.range_constexpr(v.vec):
             x0 = x_raw[e, s].to(cutlass.Float32)
@@ -311,7 +315,9 @@ def launch_rope_bf16_flat(
 ):
     """Launch on the grid of the plan."""
     launched = rope_bf16_flat(v, x, cosine, sine, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "rope_bf16"
@@ -321,13 +327,13 @@ SIGNATURES = {
         (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 16),  # x
         (cutlass.Float32, (4096, 64), (64, 1), 16),  # cosine
         (cutlass.Float32, (4096, 64), (64, 1), 16),  # sine
-        (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 2),  # out
+        (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 16),  # out
     ),
     "default_flat_any": (
         (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 2),  # x
         (cutlass.Float32, (4096, 64), (64, 1), 4),  # cosine
         (cutlass.Float32, (4096, 64), (64, 1), 4),  # sine
-        (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 2),  # out
+        (cutlass.BFloat16, (4, 4096, 32, 128), (16777216, 4096, 128, 1), 16),  # out
     ),
 }
 LAUNCH = {

@@ -15,9 +15,9 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant rows_256_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 16 of them a row; 4096
   CTAs.
-Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 32 of them a row;
-  4096 CTAs.
-Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 256 threads, 128 of them a row; 16384
+Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 128 threads, 32 of them a row;
+  16384 CTAs.
+Variant rows_4096_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
 Variant rows_4096_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a
   row; 32768 CTAs.
@@ -82,8 +82,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 19.5 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 256 threads, 8 of them a row, predicted 19.6 us
+    # predicted 19.7 us, bound by memory; x on 16 bytes
+    # next best: resident, 2 x 8 elements a thread, 128 threads, 16 of them a row, predicted 19.5 us
     Variant(
         name="rows_256_resident",
         launch="launch_softmax_bf16_resident",
@@ -102,8 +102,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 21.8 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 21.9 us
+    # predicted 21.2 us, bound by memory; any base address
+    # next best: resident, 8 x 1 elements a thread, 256 threads, 32 of them a row, predicted 21.5 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -111,30 +111,30 @@ VARIANTS = (
         cols=(256,),
         vec=1,
         steps=8,
-        threads=512,
+        threads=128,
         row_threads=32,
         cluster=1,
-        ctas=4096,
+        ctas=16384,
         exact=True,
-        exchanged=16,
+        exchanged=4,
         accesses=(
             Access(rows=(256,), cols=(1,)),  # x_at
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 135.3 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 135.1 us
+    # predicted 137.4 us, bound by memory; x on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 136.9 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=8,
-        steps=4,
+        steps=2,
         threads=256,
-        row_threads=128,
+        row_threads=256,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
         exchanged=8,
         accesses=(
@@ -142,8 +142,8 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 139.6 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 512 threads, 256 of them a row, predicted 141.0 us
+    # predicted 142.6 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 145.3 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -162,8 +162,8 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 271.5 us, bound by memory; x on 16 bytes
-    # next best: resident, 16 x 8 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 265.0 us
+    # predicted 288.6 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 8 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 292.9 us
     Variant(
         name="rows_131072_resident",
         launch="launch_softmax_bf16_resident",
@@ -182,8 +182,8 @@ VARIANTS = (
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 329.0 us, bound by waiting; any base address
-    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 335.0 us
+    # predicted 396.3 us, bound by waiting; any base address
+    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 395.9 us
     Variant(
         name="rows_131072_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -687,8 +687,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -721,6 +720,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
@@ -816,8 +827,7 @@ def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
     enter_cluster(v, (sumexp_0_parts,))
     row, lane, lanes = place_in_row(v)
-    is_row = row < prod(v.rows)
-    at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)
+    is_row, at_row = row_of(v, row, 1)
     x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
@@ -866,7 +876,9 @@ def launch_softmax_bf16_resident(
 ):
     """Launch on the grid of the plan."""
     launched = softmax_bf16_resident(v, x, out)
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=(v.cluster, 1, 1), stream=stream)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 NAME = "softmax_bf16"
@@ -874,27 +886,27 @@ NAME = "softmax_bf16"
 SIGNATURES = {
     "rows_256_resident": (
         (cutlass.BFloat16, (65536, 256), (256, 1), 16),  # x
-        (cutlass.BFloat16, (65536, 256), (256, 1), 2),  # out
+        (cutlass.BFloat16, (65536, 256), (256, 1), 16),  # out
     ),
     "rows_256_resident_any": (
         (cutlass.BFloat16, (65536, 256), (256, 1), 2),  # x
-        (cutlass.BFloat16, (65536, 256), (256, 1), 2),  # out
+        (cutlass.BFloat16, (65536, 256), (256, 1), 16),  # out
     ),
     "rows_4096_resident": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # x
-        (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # out
+        (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
     "rows_4096_resident_any": (
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # x
-        (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # out
+        (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
     "rows_131072_resident": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # x
-        (cutlass.BFloat16, (2048, 131072), (131072, 1), 2),  # out
+        (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
     "rows_131072_resident_any": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 2),  # x
-        (cutlass.BFloat16, (2048, 131072), (131072, 1), 2),  # out
+        (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
 }
 LAUNCH = {

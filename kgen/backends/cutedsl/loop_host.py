@@ -13,8 +13,9 @@ from kgen.backends.cutedsl.file_text import (
 from kgen.backends.cutedsl.lines import Lines, bracketed, listed
 from kgen.backends.cutedsl.loop_device import FP8, kernel_name, tensors_of
 from kgen.backends.cutedsl.loop_views import LoopCaseView, LoopHostView, LoopSignatureView
+from kgen.families.strided.facts import MAX_ACCESS_BYTES
 from kgen.ir.dtype import DType
-from kgen.ir.problem import Problem
+from kgen.ir.problem import Problem, ProblemTensor
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 from kgen.planning.plan_loops import LoopVariant
@@ -60,12 +61,15 @@ def argument(name: str, dtype: DType) -> str:
 
 
 def _signature(variant: LoopVariant, problem: Problem, names: dict[str, str]) -> LoopSignatureView:
-    aligned = dict(variant.guard.base_align)
-    lines: list[str] = []
-    for t in problem.tensors:
-        align = max(aligned.get(t.name, 1), t.type.dtype.bytes, variant.base_align if t.name in aligned else 1)
-        lines += signature_entry(names[t.name], _element(t.type), t.type, align)
-    return LoopSignatureView(variant.name, tuple(lines))
+    lines = (signature_entry(names[t.name], _element(t.type), t.type, _base_align(t, variant)) for t in problem.tensors)
+    return LoopSignatureView(variant.name, tuple(line for entry in lines for line in entry))
+
+
+def _base_align(tensor: ProblemTensor, variant: LoopVariant) -> int:
+    """Return the bytes that a base address is known to be a multiple of; torch aligns what the host function makes."""
+    if tensor.name not in variant.form.given:
+        return MAX_ACCESS_BYTES
+    return max(dict(variant.guard.base_align).get(tensor.name, 1), tensor.type.dtype.bytes)
 
 
 def _element(type_: TensorType) -> str:

@@ -9,8 +9,7 @@ def place_in_row() -> Lines:
     """Return the statements that find the row of a thread, where the threads of a row lie along it."""
     return (
         "row, lane, lanes = place_in_row(v)",
-        "is_row = row < prod(v.rows)",
-        "at_row = digits(cutlass.min(row, prod(v.rows) - 1), v.rows)",
+        "is_row, at_row = row_of(v, row, 1)",
     )
 
 
@@ -23,8 +22,7 @@ def place_in_column(body: LoopBody, *, alone: bool) -> Lines:
     return (
         f"vector, {'_, _' if alone else 'lane, lanes'} = place_in_column(v)",
         "row = vector * v.vec",
-        "is_row = row < prod(v.rows)",
-        "at_row = digits(cutlass.min(row, prod(v.rows) - v.vec), v.rows)",
+        "is_row, at_row = row_of(v, row, v.vec)",
         *fragments,
         *body.reads.statements(ReadTime.ROW),
     )

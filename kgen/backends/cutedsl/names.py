@@ -145,6 +145,7 @@ _TAKEN_BY_LOOPS = frozenset(
         "block",
         "cache",
         "chunk",
+        "cluster",
         "col",
         "compile_variant",
         "compiled",

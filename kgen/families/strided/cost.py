@@ -17,23 +17,30 @@ from kgen.target import Device
 Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray, one entry per candidate
 
-OP_CYCLES = 1.5  # issue slots of one op on one element
-VECTOR_CYCLES = 2.0  # of the addresses, loads and stores of one vector
+OP_CYCLES = 2.1  # issue slots of one op on one element
+VECTOR_CYCLES = 4.0  # of the addresses, loads and stores of one vector
 LANES = 128  # threads of a unit that issue in one cycle
-RUN_BYTES = 5.4  # that each run of consecutive bytes costs beside what it moves
+RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
 FLIGHT_BYTES = 1500  # in flight on a unit that are worth nothing
-CONTENTION = 6.2  # exponent of the generalised mean that joins resources
-DRAIN = 0.03  # of a CTA's time that its place on a unit is not full, while it starts and ends
-SERIAL = 0.23  # of the computing that a lone CTA on a unit does while nothing is loaded
+ENOUGH_BYTES = 32e3  # in flight on a unit that keep the memory busy
+CROWDING = 0.045  # of the time, for each doubling of bytes in flight beyond that where as much is written as read
+NARROW = 1.5  # the same, relative, of accesses below 16 bytes: every one holds lines of L1 while it is in flight
+CLUSTER_START = 5.0  # what starting a CTA of a cluster takes, in terms of one alone
+TAIL = 0.08  # of the time over the number of grid waves, while the last CTAs leave units idle
+CONTENTION = 6.6  # exponent of the generalised mean that joins resources
+DRAIN = 0.13  # of the time of a unit with as many threads, for it is not full while its CTAs start, exchange and end
+FEW_THREADS = 256
+JOIN_CYCLES = 1.6  # issue slots of one shuffle step of one state, and of its square: each part meets the others
+SERIAL = 0.2  # of the computing that a lone CTA on a unit does while nothing is loaded
 L1_BYTES = 160e3  # of a unit, beside what kernels exchange through smem
-L1_COST = 0.22  # of a read that hits L1, in terms of memory
-L2_RATE = 0.57  # of the L2's bandwidth that reads and writes reach side by side
+L1_COST = 0.34  # of a read that hits L1, in terms of memory
+L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
-L2_COST = 0.7  # of a read that hits L2, in terms of memory
-AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
-WARP_EXCHANGE_US = 0.001  # of one shuffle step of all values
-SMEM_EXCHANGE_US = 0.38
-CHAIN_CYCLES = 1.34  # from one op of a thread to the next that waits for it
+L2_COST = 0.62  # of a read that hits L2, in terms of memory
+AGAIN_COST = 1.07  # of reading memory again while other rows are written, in terms of the first time
+WARP_EXCHANGE_US = 0.0005  # of one shuffle step of all values
+SMEM_EXCHANGE_US = 0.02
+CHAIN_CYCLES = 0.3  # from one op of a thread to the next that waits for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,23 +80,25 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     bandwidth = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")  # bytes/us
     cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * L2_RATE
     slots_per_us = LANES * device.value("quantities.clock") * 1e3 * units
-    work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops)
+    work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops) + _joins(shape, facts)
     latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
     round_trips = latency * ceil_div(wanted, in_flight)
     one = shape.sweeps * shape.chunks * (round_trips + chain) + _exchange(shape, facts, device)
     times = {
-        "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight),
+        "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
         "l2": elements * (facts.load_bytes * shape.sweeps + facts.store_bytes + _shared(shape, facts)) / cache_rate,
         "compute": work / slots_per_us,
         "waiting": one * ctas / active,
-        "ctas": ctas * device.value("fitted.cta_start") * 1e-3,
+        "ctas": ctas * np.where(shape.cluster > 1, CLUSTER_START, 1.0) * device.value("fitted.cta_start") * 1e-3,
     }
     slowest = np.maximum(np.maximum.reduce(list(times.values())), 1e-9)
     joined = slowest * np.sum([(t / slowest) ** CONTENTION for t in times.values()], axis=0) ** (1 / CONTENTION)
     alone = times["compute"] * SERIAL / shape.per_unit
-    total = launch + latency / 2 + np.maximum(joined * (1 + DRAIN / shape.per_unit**2) + alone, one)
+    drain = DRAIN * (FEW_THREADS / (shape.per_unit * shape.threads)) ** 2
+    tail = np.where(ctas > slots, TAIL * slots / ctas, 0.0)
+    total = launch + latency / 2 + np.maximum(joined * (1 + drain + tail) + alone, one)
     waves = ceil_div(ctas, slots)
     return LoopTime(
         **times,
@@ -128,6 +137,13 @@ class _Shape:
         self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
 
 
+def _crowding(flight: Array, shape: _Shape, facts: LoopFacts) -> Array:
+    """Return how much longer memory takes when more is in flight than needed, beside writes or by narrow accesses."""
+    mixed = 2 * min(facts.load_bytes, facts.store_bytes) / max(facts.load_bytes + facts.store_bytes, 1)
+    narrow = np.where(shape.vec * facts.narrow_bytes < 16, NARROW, 0.0)
+    return 1 + CROWDING * (mixed + narrow) * np.log2(np.maximum(flight / ENOUGH_BYTES, 1))
+
+
 def _reread(shape: _Shape, facts: LoopFacts, device: Device, active: Array) -> Array:
     """Return what reading the elements once more costs, in terms of the first time."""
     held = shape.rows_of_cta * facts.cols * facts.load_bytes
@@ -141,6 +157,12 @@ def _shared(shape: _Shape, facts: LoopFacts) -> Array:
     footprint = facts.cols * (facts.shared_bytes + facts.load_bytes)
     missed = np.where(shape.cluster > 1, 1.0, np.clip((footprint - L1_BYTES * 0.8) / L1_BYTES, 0.0, 1.0))
     return facts.shared_bytes * missed
+
+
+def _joins(shape: _Shape, facts: LoopFacts) -> Array:
+    """Return the issue slots, over all threads, of joining what the threads of a row found."""
+    steps = np.log2(np.maximum(shape.row_threads, 1)) if facts.layout == "rows" else 0.0
+    return shape.ctas * shape.threads * facts.phases * steps * JOIN_CYCLES * facts.states**2
 
 
 def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:

@@ -12,6 +12,8 @@ from kgen.rules.ruleset import Fact, Vocabulary
 MAX_ACCESS_BYTES = 16
 SHARED_BY = 8  # elements that read one element of a tensor, where it counts as shared
 STATES = {Combine.M2: 3, Combine.SUMEXP: 2, Combine.ARGMAX: 2, Combine.ARGMIN: 2}  # values kept; one elsewhere
+# Operations that take an element in; one elsewhere. An index costs comparisons: NaN first, then value, then place.
+TAKING_IN = {Combine.M2: 2, Combine.SUMEXP: 2, Combine.ARGMAX: 6, Combine.ARGMIN: 6}
 LAYOUTS = tuple(str(layout) for layout in Layout)
 VECTORS = (1, 2, 4, 8, 16)
 CHOICES: Mapping[str, tuple[Value, ...]] = {
@@ -106,7 +108,7 @@ def facts_of(form: LoopForm, base_align: int) -> LoopFacts:
         phases=form.phases,
         states=sum(STATES.get(s.combine, 1) for s in reduces),
         ops=sum(isinstance(s, Map | Reduce | Scan) and s.result not in rows for s in form.body)
-        + sum(2 if s.combine in (Combine.M2, Combine.SUMEXP) else 1 for s in reduces),
+        + sum(TAKING_IN.get(s.combine, 1) for s in reduces),
         scans=int(any(isinstance(s, Scan) for s in form.body)),
         writes_elements=int(bool(element_stores)),
     )

@@ -4,6 +4,8 @@ A kernel sees rows (kept axes) and columns (reduced axes); coordinates, extents 
 first. `v` is a row of VARIANTS. What several threads hold of one row is a state: a tuple of values.
 """
 
+from math import prod
+
 import cutlass
 import cutlass.cute as cute
 
@@ -38,8 +40,7 @@ def fragment(v, access, dtype, count):
 
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
-    pointer = (tensor.iterator + start).align(min(access.width * tensor.element_type.width // 8, 16))
-    return cute.make_tensor(pointer, cute.make_layout(access.width))
+    return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
 @cute.jit
@@ -93,6 +94,18 @@ def within(v, inside, value, identity):
     if v.exact:
         return value
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
+
+
+def inside_of(extents, first, share):
+    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
+    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
+
+
+def row_of(v, row, width):
+    """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
+    total, taken = prod(v.rows), v.threads // v.row_threads * width
+    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
+    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
 
 
 def place_in_row(v):
