@@ -18,9 +18,7 @@ from kgen.target import Device
 
 RESOLUTION = 0.01  # relative: candidates whose predictions differ by less count as equal
 TYPICAL_THREADS = 256
-LONG_RUN = 256  # bytes: shorter ones have been measured to be up to half as fast down columns
 CLUSTER_GAIN = 0.04  # relative: what a cluster has to gain by its prediction, which is the least certain one
-FEW_STEPS = 2  # vectors a thread has in flight, fewer of which are no advantage; twice as many of one element
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +70,9 @@ def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
     total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0)
     resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
-    steps = np.maximum(columns["steps"], np.where(columns["vec"] > 1, FEW_STEPS, 2 * FEW_STEPS))
-    runs = np.minimum(time.run, LONG_RUN)
-    return np.lexsort((np.round(time.total, 3), size, steps, -runs, cluster, time.rereads, -columns["vec"], resolved))
+    return np.lexsort(
+        (np.round(time.total, 3), size, time.steps, -time.run, cluster, time.rereads, -columns["vec"], resolved)
+    )
 
 
 def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[str, Value]) -> Explanation:

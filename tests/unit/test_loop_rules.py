@@ -21,8 +21,6 @@ from kgen.families.strided.rules import bind_loop, loop_rules
 from kgen.ir.problem import Contract, Scan
 from kgen.planning.loops import (
     CLUSTER_GAIN,
-    FEW_STEPS,
-    LONG_RUN,
     RESOLUTION,
     explain_loop,
     legal_loops,
@@ -143,9 +141,14 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
 
     def key(row: int) -> tuple[float, ...]:
         resolved = np.floor(np.log(total[row] / total.min()) / RESOLUTION)
-        steps = max(int(columns["steps"][row]), FEW_STEPS if columns["vec"][row] > 1 else 2 * FEW_STEPS)
-        run = min(float(time.run[row]), LONG_RUN)
-        return (float(resolved), -int(columns["vec"][row]), bool(time.rereads[row]), int(clusters[row]), -run, steps)
+        return (
+            float(resolved),
+            -int(columns["vec"][row]),
+            bool(time.rereads[row]),
+            int(clusters[row]),
+            -float(time.run[row]),
+            int(time.steps[row]),
+        )
 
     keys = [key(int(row)) for row in order]
     assert keys == sorted(keys)

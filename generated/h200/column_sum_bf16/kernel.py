@@ -1,27 +1,27 @@
 """column_sum_bf16: 2 kernels, one after the other
 
 
-  problem column_sum_bf16_0 [part:32, n:4096, m:2048]
+  problem column_sum_bf16_0 [part:128, n:4096, m:512]
     input x: bf16[65536,4096]
-    output buffer_0: fp32[32,4096]
-    x_value:bf16 = load x[2048*part + m, n]
+    output buffer_0: fp32[128,4096]
+    x_value:bf16 = load x[512*part + m, n]
     sum_part:fp32 = reduce.sum[m] x_value
     store sum_part -> buffer_0[part, n]
-  problem column_sum_bf16_1 [part:32, n:4096]
+  problem column_sum_bf16_1 [part:128, n:4096]
     output out: bf16[4096]
-    input buffer_0: fp32[32,4096]
+    input buffer_0: fp32[128,4096]
     sum_parts:fp32 = load buffer_0[part, n]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[n]
 
 Target: h200 (sm_90a, 132 SMs).
-column_sum_bf16: m reduced in 32 parts, predicted 134.7 us; 143.6 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 8 of them a row; 512
+column_sum_bf16: m reduced in 128 parts, predicted 137.6 us; 155.3 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 16 of them a row; 4096
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 1 of them a row;
-  512 CTAs.
-Variant default_1_resident_any (any base address): resident, 2 x 4 elements a thread, 256 threads, 16 of them a row;
-  64 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 2 of them a row;
+  4096 CTAs.
+Variant default_1_resident_any (any base address): resident, 32 x 2 elements a thread, 64 threads, 4 of them a row;
+  128 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[65536,4096]
@@ -76,64 +76,64 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 131.3 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 512 threads, 8 of them a row, predicted 131.9 us
+    # predicted 134.1 us, bound by memory; x on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 256 threads, 8 of them a row, predicted 134.2 us
     Variant(
         name="default_0_streamed",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 32),
-        cols=(2048,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=8,
         steps=4,
         threads=256,
-        row_threads=8,
+        row_threads=16,
         cluster=1,
-        ctas=512,
+        ctas=4096,
         exact=True,
         exchanged=2048,
         accesses=(
-            Access(rows=(1, 8388608), cols=(4096,), width=8),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,), width=8),  # x_at
             Access(rows=(1, 4096), cols=(0,), width=8),  # buffer_0_at
         ),
     ),
-    # predicted 139.4 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 128 threads, 1 of them a row, predicted 139.8 us
+    # predicted 142.4 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 1 of them a row, predicted 143.0 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 32),
-        cols=(2048,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=1,
         steps=16,
         threads=256,
-        row_threads=1,
+        row_threads=2,
         cluster=1,
-        ctas=512,
+        ctas=4096,
         exact=True,
         exchanged=256,
         accesses=(
-            Access(rows=(1, 8388608), cols=(4096,)),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,)),  # x_at
             Access(rows=(1, 4096), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 3.4 us, bound by waiting; any base address
-    # next best: resident, 1 x 4 elements a thread, 512 threads, 32 of them a row, predicted 3.4 us
+    # predicted 3.5 us, bound by waiting; any base address
+    # next best: resident, 32 x 2 elements a thread, 32 threads, 4 of them a row, predicted 3.5 us
     Variant(
         name="default_1_resident_any",
         launch="launch_column_sum_bf16_1_resident",
         rows=(4096,),
-        cols=(32,),
-        vec=4,
-        steps=2,
-        threads=256,
-        row_threads=16,
+        cols=(128,),
+        vec=2,
+        steps=32,
+        threads=64,
+        row_threads=4,
         cluster=1,
-        ctas=64,
+        ctas=128,
         exact=True,
-        exchanged=1024,
+        exchanged=128,
         accesses=(
-            Access(rows=(1,), cols=(4096,), width=4),  # buffer_0_at
-            Access(rows=(1,), cols=(0,), width=4),  # out_at
+            Access(rows=(1,), cols=(4096,), width=2),  # buffer_0_at
+            Access(rows=(1,), cols=(0,), width=2),  # out_at
         ),
     ),
 )
@@ -148,7 +148,7 @@ def rules_default_0_streamed(v):
     regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-131072 // row_tile) * v.cluster
+    ctas = -(-524288 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -173,7 +173,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 2048,
+            v.steps * span < 512,
             "a row that fits is resident",
         ),
         (
@@ -228,7 +228,7 @@ def rules_default_0_streamed_any(v):
     regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-131072 // row_tile) * v.cluster
+    ctas = -(-524288 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -253,7 +253,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 2048,
+            v.steps * span < 512,
             "a row that fits is resident",
         ),
         (
@@ -328,12 +328,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 32,
+            v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 32,
+            (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -472,12 +472,24 @@ def combine_columns(v, states, join, parts):
         for fragment_, slot in zip(states, slots, strict=True):
             slot[(thread // across * v.vec + e) * across + thread % across] = fragment_[e]
     cute.arch.sync_threads()
+    for first in range(0, v.vec, v.row_threads):
+        combine_element(v, join, slots, thread // across + first, thread % across)
+    cute.arch.sync_threads()
     for e in range(v.vec):
-        state = tuple(slot[e * across + thread % across] for slot in slots)
-        for y in range(1, v.row_threads):
-            state = join(state, tuple(slot[(y * v.vec + e) * across + thread % across] for slot in slots))
-        for fragment_, part in zip(states, state, strict=True):
-            fragment_[e] = part
+        for fragment_, slot in zip(states, slots, strict=True):
+            fragment_[e] = slot[e * across + thread % across]
+
+
+@cute.jit
+def combine_element(v: cutlass.Constexpr, join: cutlass.Constexpr, slots, e, x):
+    """Combine one element of a vector's states, which lie in smem, in the place of the first one."""
+    across = v.threads // v.row_threads
+    if e < v.vec:
+        state = tuple(slot[e * across + x] for slot in slots)
+        for y in cutlass.range_constexpr(1, v.row_threads):
+            state = join(state, tuple(slot[(y * v.vec + e) * across + x] for slot in slots))
+        for part, slot in zip(state, slots, strict=True):
+            slot[e * across + x] = part
 
 
 def filled(v, dtype, value):
@@ -586,15 +598,15 @@ NAME = "column_sum_bf16"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 16),  # x
-        (cutlass.Float32, (32, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 2),  # x
-        (cutlass.Float32, (32, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_1_resident_any": (
         (cutlass.BFloat16, (4096,), (1,), 16),  # out
-        (cutlass.Float32, (32, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -612,7 +624,7 @@ PLAN = {
     ((65536, 4096),): (
         [
             ((4096,), (1,)),
-            ((32, 4096), (4096, 1)),
+            ((128, 4096), (4096, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

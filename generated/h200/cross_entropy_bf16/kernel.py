@@ -34,11 +34,11 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_0_streamed (logits on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 256 of them a row;
   8192 CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 128 threads, 128 of them a
   row; 8192 CTAs.
 Variant default_1_resident (classes on 16 bytes): resident, 2 x 4 elements a thread, 1024 threads, 1024 of them a
   row; 1 CTAs.
-Variant default_1_resident_any (any base address): resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a
+Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a
   row; 1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -95,8 +95,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 508.2 us, bound by memory; logits on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 506.9 us
+    # predicted 509.3 us, bound by memory; logits on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 507.6 us
     Variant(
         name="default_0_streamed",
         launch="launch_cross_entropy_bf16_0_streamed",
@@ -117,8 +117,8 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 546.1 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 128 threads, 128 of them a row, predicted 544.7 us
+    # predicted 578.8 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 589.6 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_cross_entropy_bf16_0_streamed",
@@ -126,12 +126,12 @@ VARIANTS = (
         cols=(128256,),
         vec=1,
         steps=16,
-        threads=256,
-        row_threads=256,
+        threads=128,
+        row_threads=128,
         cluster=1,
         ctas=8192,
         exact=False,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(128256,), cols=(1,)),  # logits_at
             Access(rows=(1,), cols=(0,)),  # classes_at
@@ -139,8 +139,8 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.5 us, bound by reach; classes on 16 bytes
-    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 4.5 us
+    # predicted 4.7 us, bound by reach; classes on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 4.6 us
     Variant(
         name="default_1_resident",
         launch="launch_cross_entropy_bf16_1_resident",
@@ -160,21 +160,21 @@ VARIANTS = (
             Access(rows=(0,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 4.5 us, bound by reach; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 4.5 us
+    # predicted 4.7 us, bound by reach; any base address
+    # next best: resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a row, predicted 4.7 us
     Variant(
         name="default_1_resident_any",
         launch="launch_cross_entropy_bf16_1_resident",
         rows=(1,),
         cols=(8192,),
         vec=1,
-        steps=8,
-        threads=1024,
-        row_threads=1024,
+        steps=32,
+        threads=256,
+        row_threads=256,
         cluster=1,
         ctas=1,
         exact=True,
-        exchanged=32,
+        exchanged=8,
         accesses=(
             Access(rows=(0,), cols=(1,)),  # buffer_0_at
             Access(rows=(0,), cols=(1,)),  # classes_at

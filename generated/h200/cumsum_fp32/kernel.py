@@ -10,7 +10,7 @@
 
 Target: h200 (sm_90a, 132 SMs).
 Variant default_scan (x on 16 bytes): scan, 1 x 4 elements a thread, 256 threads, 256 of them a row; 32768 CTAs.
-Variant default_scan_any (any base address): scan, 4 x 1 elements a thread, 256 threads, 256 of them a row; 32768
+Variant default_scan_any (any base address): scan, 4 x 1 elements a thread, 1024 threads, 1024 of them a row; 32768
   CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -67,8 +67,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 260.8 us, bound by memory; x on 16 bytes
-    # next best: scan, 1 x 4 elements a thread, 256 threads, 128 of them a row, predicted 261.8 us
+    # predicted 261.1 us, bound by memory; x on 16 bytes
+    # next best: scan, 1 x 4 elements a thread, 512 threads, 512 of them a row, predicted 261.3 us
     Variant(
         name="default_scan",
         launch="launch_cumsum_fp32_scan",
@@ -87,8 +87,8 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=4),  # out_at
         ),
     ),
-    # predicted 262.6 us, bound by memory; any base address
-    # next best: scan, 4 x 1 elements a thread, 256 threads, 128 of them a row, predicted 264.4 us
+    # predicted 265.3 us, bound by memory; any base address
+    # next best: scan, 4 x 1 elements a thread, 512 threads, 512 of them a row, predicted 263.1 us
     Variant(
         name="default_scan_any",
         launch="launch_cumsum_fp32_scan",
@@ -96,12 +96,12 @@ VARIANTS = (
         cols=(4096,),
         vec=1,
         steps=4,
-        threads=256,
-        row_threads=256,
+        threads=1024,
+        row_threads=1024,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=32,
+        exchanged=128,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(4096,), cols=(1,)),  # out_at

@@ -24,7 +24,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_resident (x on 16 bytes): resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster
   8; 32768 CTAs.
-Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 512 threads, 512 of them a row,
+Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -81,8 +81,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 555.3 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 4 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 561.0 us
+    # predicted 556.0 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 2 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 557.9 us
     Variant(
         name="default_resident",
         launch="launch_group_norm_fp32_resident",
@@ -103,21 +103,21 @@ VARIANTS = (
             Access(rows=(65536, 2097152), cols=(1, 4096), width=4),  # out_at
         ),
     ),
-    # predicted 596.1 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 610.6 us
+    # predicted 561.8 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 571.1 us
     Variant(
         name="default_resident_any",
         launch="launch_group_norm_fp32_resident",
         rows=(32, 128),
         cols=(4096, 16),
         vec=1,
-        steps=16,
-        threads=512,
-        row_threads=512,
+        steps=32,
+        threads=256,
+        row_threads=256,
         cluster=8,
         ctas=32768,
         exact=True,
-        exchanged=128,
+        exchanged=64,
         accesses=(
             Access(rows=(65536, 2097152), cols=(1, 4096)),  # x_at
             Access(rows=(16, 0), cols=(0, 1)),  # weight_at

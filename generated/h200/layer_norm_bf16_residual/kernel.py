@@ -86,8 +86,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 280.7 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 279.6 us
+    # predicted 281.0 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 279.7 us
     Variant(
         name="default_resident",
         launch="launch_layer_norm_bf16_residual_resident",
@@ -110,8 +110,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 299.9 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 308.9 us
+    # predicted 286.7 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 284.3 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",

@@ -1014,7 +1014,7 @@ def launch_staged_0(
 
 
 VARIANTS_1 = (
-    # predicted 37.0 us, bound by memory; any base address
+    # predicted 37.1 us, bound by memory; any base address
     # next best: resident, 8 x 8 elements a thread, 128 threads, 128 of them a row, predicted 37.4 us
     Variant(
         name="default_1_resident_any",

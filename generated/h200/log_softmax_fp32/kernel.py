@@ -13,9 +13,9 @@
     store sub_1 -> out[b, c, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_resident (x on 16 bytes): resident, 4 x 2 elements a thread, 1024 threads, 64 of them a row; 32768
+Variant default_resident (x on 16 bytes): resident, 16 x 4 elements a thread, 256 threads, 16 of them a row; 16384
   CTAs.
-Variant default_resident_any (any base address): resident, 8 x 1 elements a thread, 1024 threads, 32 of them a row;
+Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 512 threads, 16 of them a row;
   32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -71,41 +71,41 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 561.3 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 1 elements a thread, 1024 threads, 32 of them a row, predicted 564.7 us
+    # predicted 583.4 us, bound by memory; x on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 256 threads, 32 of them a row, predicted 578.9 us
     Variant(
         name="default_resident",
         launch="launch_log_softmax_fp32_resident",
         rows=(16384, 64),
         cols=(256,),
-        vec=2,
-        steps=4,
-        threads=1024,
-        row_threads=64,
+        vec=4,
+        steps=16,
+        threads=256,
+        row_threads=16,
         cluster=1,
-        ctas=32768,
+        ctas=16384,
         exact=True,
-        exchanged=2048,
+        exchanged=1024,
         accesses=(
-            Access(rows=(1, 4194304), cols=(16384,), width=2),  # x_at
-            Access(rows=(1, 4194304), cols=(16384,), width=2),  # out_at
+            Access(rows=(1, 4194304), cols=(16384,), width=4),  # x_at
+            Access(rows=(1, 4194304), cols=(16384,), width=4),  # out_at
         ),
     ),
-    # predicted 564.7 us, bound by memory; any base address
-    # next best: resident, 8 x 1 elements a thread, 512 threads, 32 of them a row, predicted 590.8 us
+    # predicted 613.8 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 631.8 us
     Variant(
         name="default_resident_any",
         launch="launch_log_softmax_fp32_resident",
         rows=(16384, 64),
         cols=(256,),
         vec=1,
-        steps=8,
-        threads=1024,
-        row_threads=32,
+        steps=16,
+        threads=512,
+        row_threads=16,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=1024,
+        exchanged=512,
         accesses=(
             Access(rows=(1, 4194304), cols=(16384,)),  # x_at
             Access(rows=(1, 4194304), cols=(16384,)),  # out_at
@@ -372,12 +372,24 @@ def combine_columns(v, states, join, parts):
         for fragment_, slot in zip(states, slots, strict=True):
             slot[(thread // across * v.vec + e) * across + thread % across] = fragment_[e]
     cute.arch.sync_threads()
+    for first in range(0, v.vec, v.row_threads):
+        combine_element(v, join, slots, thread // across + first, thread % across)
+    cute.arch.sync_threads()
     for e in range(v.vec):
-        state = tuple(slot[e * across + thread % across] for slot in slots)
-        for y in range(1, v.row_threads):
-            state = join(state, tuple(slot[(y * v.vec + e) * across + thread % across] for slot in slots))
-        for fragment_, part in zip(states, state, strict=True):
-            fragment_[e] = part
+        for fragment_, slot in zip(states, slots, strict=True):
+            fragment_[e] = slot[e * across + thread % across]
+
+
+@cute.jit
+def combine_element(v: cutlass.Constexpr, join: cutlass.Constexpr, slots, e, x):
+    """Combine one element of a vector's states, which lie in smem, in the place of the first one."""
+    across = v.threads // v.row_threads
+    if e < v.vec:
+        state = tuple(slot[e * across + x] for slot in slots)
+        for y in cutlass.range_constexpr(1, v.row_threads):
+            state = join(state, tuple(slot[(y * v.vec + e) * across + x] for slot in slots))
+        for part, slot in zip(state, slots, strict=True):
+            slot[e * across + x] = part
 
 
 def filled(v, dtype, value):

@@ -24,8 +24,8 @@
     store gt -> out1[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 16 elements a thread, 256 threads;
-  16384 CTAs.
+Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 8 elements a thread, 256 threads; 32768
+  CTAs.
 Variant default_flat_any (any base address): 4 x 1 elements a thread, 256 threads; 65536 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -81,33 +81,33 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 107.1 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 1 x 16 elements a thread, 128 threads, predicted 106.3 us
+    # predicted 104.5 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 1 x 8 elements a thread, 128 threads, predicted 104.3 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
         rows=(8192, 8192),
         cols=(),
-        vec=16,
+        vec=8,
         steps=1,
         threads=256,
         row_threads=1,
         cluster=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
-        exchanged=4096,
+        exchanged=2048,
         accesses=(
-            Access(rows=(1, 8192), cols=(), width=16),  # mask_at
-            Access(rows=(1, 8448), cols=(), width=16),  # x_at
-            Access(rows=(1, 0), cols=(), width=16),  # row__at
+            Access(rows=(1, 8192), cols=(), width=8),  # mask_at
+            Access(rows=(1, 8448), cols=(), width=8),  # x_at
+            Access(rows=(1, 0), cols=(), width=8),  # row__at
             Access(rows=(8192, 1), cols=()),  # y_at
             Access(rows=(0, 1), cols=()),  # column_at
-            Access(rows=(1, 8192), cols=(), width=16),  # out0_at
-            Access(rows=(1, 8192), cols=(), width=16),  # out1_at
+            Access(rows=(1, 8192), cols=(), width=8),  # out0_at
+            Access(rows=(1, 8192), cols=(), width=8),  # out1_at
         ),
     ),
-    # predicted 112.5 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 111.5 us
+    # predicted 105.1 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 106.0 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",

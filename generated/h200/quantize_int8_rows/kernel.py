@@ -79,8 +79,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 105.8 us, bound by memory; x on 16 bytes
-    # next best: resident, 2 x 16 elements a thread, 128 threads, 128 of them a row, predicted 105.3 us
+    # predicted 106.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 2 x 16 elements a thread, 128 threads, 128 of them a row, predicted 105.6 us
     Variant(
         name="default_resident",
         launch="launch_quantize_int8_rows_resident",
@@ -100,8 +100,8 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # out1_at
         ),
     ),
-    # predicted 115.0 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 117.0 us
+    # predicted 125.2 us, bound by compute; any base address
+    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 124.9 us
     Variant(
         name="default_resident_any",
         launch="launch_quantize_int8_rows_resident",

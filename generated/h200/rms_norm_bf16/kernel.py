@@ -19,7 +19,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_resident (x on 16 bytes, weight on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of
   them a row; 32768 CTAs.
-Variant default_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 512 of them a row;
+Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a row;
   32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -76,8 +76,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 134.0 us, bound by memory; x on 16 bytes, weight on 16 bytes
-    # next best: resident, 1 x 8 elements a thread, 512 threads, 512 of them a row, predicted 136.2 us
+    # predicted 134.1 us, bound by memory; x on 16 bytes, weight on 16 bytes
+    # next best: resident, 4 x 4 elements a thread, 256 threads, 256 of them a row, predicted 134.5 us
     Variant(
         name="default_resident",
         launch="launch_rms_norm_bf16_resident",
@@ -97,21 +97,21 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 137.8 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 138.6 us
+    # predicted 136.9 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 139.3 us
     Variant(
         name="default_resident_any",
         launch="launch_rms_norm_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=8,
-        threads=512,
-        row_threads=512,
+        steps=16,
+        threads=256,
+        row_threads=256,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=16,
+        exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(0,), cols=(1,)),  # weight_at

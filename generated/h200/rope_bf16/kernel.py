@@ -82,7 +82,7 @@ class Variant:
 
 VARIANTS = (
     # predicted 102.8 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
-    # next best: 1 x 8 elements a thread, 256 threads, predicted 104.0 us
+    # next best: 1 x 4 elements a thread, 256 threads, predicted 103.3 us
     Variant(
         name="default_flat",
         launch="launch_rope_bf16_flat",
@@ -105,8 +105,8 @@ VARIANTS = (
             Access(rows=(0, 1, 0, 0, 0), cols=()),  # index_at
         ),
     ),
-    # predicted 110.9 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 112.4 us
+    # predicted 105.2 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 256 threads, predicted 106.1 us
     Variant(
         name="default_flat_any",
         launch="launch_rope_bf16_flat",

@@ -66,7 +66,7 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 172.6 us, bound by memory; x on 16 bytes
+    # predicted 172.7 us, bound by memory; x on 16 bytes
     # next best: 1 x 8 elements a thread, 128 threads, predicted 172.6 us
     Variant(
         name="default_flat",
@@ -88,7 +88,7 @@ VARIANTS = (
         ),
     ),
     # predicted 174.1 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 174.0 us
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 174.4 us
     Variant(
         name="default_flat_any",
         launch="launch_silu_and_mul_bf16_flat",

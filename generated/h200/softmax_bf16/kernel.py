@@ -19,7 +19,7 @@ Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thr
   16384 CTAs.
 Variant rows_4096_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
-Variant rows_4096_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a
+Variant rows_4096_resident_any (any base address): resident, 32 x 1 elements a thread, 128 threads, 128 of them a
   row; 32768 CTAs.
 Variant rows_131072_resident (x on 16 bytes): resident, 8 x 8 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 16384 CTAs.
@@ -102,8 +102,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 21.2 us, bound by memory; any base address
-    # next best: resident, 8 x 1 elements a thread, 256 threads, 32 of them a row, predicted 21.5 us
+    # predicted 21.9 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 128 threads, 16 of them a row, predicted 22.0 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -122,8 +122,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 137.4 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 136.9 us
+    # predicted 137.7 us, bound by memory; x on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 137.1 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
@@ -142,28 +142,28 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 142.6 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 145.3 us
+    # predicted 143.7 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 147.1 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=16,
-        threads=256,
-        row_threads=256,
+        steps=32,
+        threads=128,
+        row_threads=128,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(4096,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 288.6 us, bound by memory; x on 16 bytes
-    # next best: resident, 16 x 8 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 292.9 us
+    # predicted 289.6 us, bound by memory; x on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 286.9 us
     Variant(
         name="rows_131072_resident",
         launch="launch_softmax_bf16_resident",
@@ -182,8 +182,8 @@ VARIANTS = (
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 396.3 us, bound by waiting; any base address
-    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 395.9 us
+    # predicted 415.8 us, bound by waiting; any base address
+    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 413.3 us
     Variant(
         name="rows_131072_resident_any",
         launch="launch_softmax_bf16_resident",

@@ -18,13 +18,20 @@ Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray, one entry per candidate
 
 OP_CYCLES = 2.1  # issue slots of one op on one element
-VECTOR_CYCLES = 4.0  # of the addresses, loads and stores of one vector
+VECTOR_CYCLES = 8.0  # of the addresses, loads and stores of one vector
 LANES = 128  # threads of a unit that issue in one cycle
 RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
+# Bytes beyond which it is no matter how many neighbours a CTA reads at once; rows that a CTA holds whole are neighbours.
+LONG_RUN = {"flat": 1, "rows": 4096, "columns": 256}
+FEW_STEPS = {
+    "flat": 1,
+    "rows": 2,
+    "columns": 4,
+}  # vectors in flight than which fewer are no better; twice as many of one
 FLIGHT_BYTES = 1500  # in flight on a unit that are worth nothing
 ENOUGH_BYTES = 32e3  # in flight on a unit that keep the memory busy
 CROWDING = 0.045  # of the time, for each doubling of bytes in flight beyond that where as much is written as read
-NARROW = 1.5  # the same, relative, of accesses below 16 bytes: every one holds lines of L1 while it is in flight
+NARROW = 1.5  # the same, relative, of accesses below 16 bytes down columns: each holds lines of L1 meanwhile
 CLUSTER_START = 5.0  # what starting a CTA of a cluster takes, in terms of one alone
 TAIL = 0.08  # of the time over the number of grid waves, while the last CTAs leave units idle
 CONTENTION = 6.6  # exponent of the generalised mean that joins resources
@@ -37,9 +44,10 @@ L1_COST = 0.34  # of a read that hits L1, in terms of memory
 L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
 L2_COST = 0.62  # of a read that hits L2, in terms of memory
-AGAIN_COST = 1.07  # of reading memory again while other rows are written, in terms of the first time
+AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
 WARP_EXCHANGE_US = 0.0005  # of one shuffle step of all values
-SMEM_EXCHANGE_US = 0.02
+SMEM_EXCHANGE_US = 0.1
+COLUMN_EXCHANGE_US = 0.008  # of one state that a thread reads from smem to combine a column
 CHAIN_CYCLES = 0.3  # from one op of a thread to the next that waits for it
 
 
@@ -59,7 +67,8 @@ class LoopTime:
     waves: Array
     efficiency: Array
     rereads: Array  # whether a row is read more than once
-    run: Array  # neighbouring bytes that a CTA reads at once; infinite where its rows are neighbours, too
+    steps: Array  # vectors of a thread in flight; so few that fewer are no better count alike
+    run: Array  # neighbouring bytes that a CTA reads at once, in terms of a long run: 1 at most
 
 
 RESOURCES = ("memory", "reach", "l2", "compute", "waiting", "ctas")
@@ -97,7 +106,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     joined = slowest * np.sum([(t / slowest) ** CONTENTION for t in times.values()], axis=0) ** (1 / CONTENTION)
     alone = times["compute"] * SERIAL / shape.per_unit
     drain = DRAIN * (FEW_THREADS / (shape.per_unit * shape.threads)) ** 2
-    tail = np.where(ctas > slots, TAIL * slots / ctas, 0.0)
+    tail = TAIL * np.minimum(slots / ctas, 1)
     total = launch + latency / 2 + np.maximum(joined * (1 + drain + tail) + alone, one)
     waves = ceil_div(ctas, slots)
     return LoopTime(
@@ -108,7 +117,8 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         waves=waves,
         efficiency=ctas / (waves * slots),
         rereads=(shape.sweeps > 1) & (shape.chunks > 1),
-        run=shape.run,
+        steps=np.maximum(shape.steps, FEW_STEPS[facts.layout] * np.where(shape.vec > 1, 1, 2)),
+        run=np.minimum(shape.run / LONG_RUN[facts.layout], 1),
     )
 
 
@@ -133,14 +143,15 @@ class _Shape:
         side_by_side = self.row_threads if in_rows else self.threads // self.row_threads
         run = self.vec * (self.threads if flat else side_by_side) * facts.narrow_bytes
         self.coalescing = run / (run + RUN_BYTES)
-        self.run = run if facts.layout == "columns" else np.full(run.shape, np.inf)
+        self.run = run if facts.layout == "columns" else np.where(self.chunks > 1, run, np.inf)
         self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
 
 
 def _crowding(flight: Array, shape: _Shape, facts: LoopFacts) -> Array:
     """Return how much longer memory takes when more is in flight than needed, beside writes or by narrow accesses."""
     mixed = 2 * min(facts.load_bytes, facts.store_bytes) / max(facts.load_bytes + facts.store_bytes, 1)
-    narrow = np.where(shape.vec * facts.narrow_bytes < 16, NARROW, 0.0)
+    is_narrow = (shape.vec * facts.narrow_bytes < 16) & (facts.layout == "columns")
+    narrow = np.where(is_narrow, NARROW, 0.0)
     return 1 + CROWDING * (mixed + narrow) * np.log2(np.maximum(flight / ENOUGH_BYTES, 1))
 
 
@@ -161,12 +172,15 @@ def _shared(shape: _Shape, facts: LoopFacts) -> Array:
 
 def _joins(shape: _Shape, facts: LoopFacts) -> Array:
     """Return the issue slots, over all threads, of joining what the threads of a row found."""
-    steps = np.log2(np.maximum(shape.row_threads, 1)) if facts.layout == "rows" else 0.0
-    return shape.ctas * shape.threads * facts.phases * steps * JOIN_CYCLES * facts.states**2
+    steps = np.log2(shape.row_threads) if facts.layout == "rows" else shape.row_threads + shape.vec
+    return shape.ctas * shape.threads * facts.phases * steps * facts.states**2 * JOIN_CYCLES
 
 
 def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return the time that the threads of a row exchange what they found: shuffles, then smem, then the cluster."""
+    if facts.layout == "columns":
+        read = np.where(shape.row_threads > 1, shape.row_threads + shape.vec, 0)
+        return facts.phases * COLUMN_EXCHANGE_US * read
     warp = WARP_EXCHANGE_US * np.log2(np.maximum(np.minimum(shape.row_threads, 32), 1))
     smem = np.where(shape.row_threads > 32, SMEM_EXCHANGE_US, 0.0)
     cluster = np.where(shape.cluster > 1, device.value("fitted.cluster_exchange"), 0.0)

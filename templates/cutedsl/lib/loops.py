@@ -198,12 +198,24 @@ def combine_columns(v, states, join, parts):
         for fragment_, slot in zip(states, slots, strict=True):
             slot[(thread // across * v.vec + e) * across + thread % across] = fragment_[e]
     cute.arch.sync_threads()
+    for first in range(0, v.vec, v.row_threads):
+        combine_element(v, join, slots, thread // across + first, thread % across)
+    cute.arch.sync_threads()
     for e in range(v.vec):
-        state = tuple(slot[e * across + thread % across] for slot in slots)
-        for y in range(1, v.row_threads):
-            state = join(state, tuple(slot[(y * v.vec + e) * across + thread % across] for slot in slots))
-        for fragment_, part in zip(states, state, strict=True):
-            fragment_[e] = part
+        for fragment_, slot in zip(states, slots, strict=True):
+            fragment_[e] = slot[e * across + thread % across]
+
+
+@cute.jit
+def combine_element(v: cutlass.Constexpr, join: cutlass.Constexpr, slots, e, x):
+    """Combine one element of a vector's states, which lie in smem, in the place of the first one."""
+    across = v.threads // v.row_threads
+    if e < v.vec:
+        state = tuple(slot[e * across + x] for slot in slots)
+        for y in cutlass.range_constexpr(1, v.row_threads):
+            state = join(state, tuple(slot[(y * v.vec + e) * across + x] for slot in slots))
+        for part, slot in zip(state, slots, strict=True):
+            slot[e * across + x] = part
 
 
 def filled(v, dtype, value):
