@@ -21,7 +21,7 @@ OP_CYCLES = 2.1  # issue slots of one op on one element
 VECTOR_CYCLES = 8.0  # of the addresses, loads and stores of one vector
 LANES = 128  # threads of a unit that issue in one cycle
 RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
-# Bytes beyond which it is no matter how many neighbours a CTA reads at once; rows that a CTA holds whole are neighbours.
+# Neighbouring bytes that a CTA reads at once than which more are no better; rows that it holds whole are neighbours.
 LONG_RUN = {"flat": 1, "rows": 4096, "columns": 256}
 FEW_STEPS = {
     "flat": 1,
