@@ -327,16 +327,12 @@ def within(v, inside, value, identity):
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
 
 
-def inside_of(extents, first, share):
-    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
-    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
-
-
 def row_of(v, row, width):
     """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
-    total, taken = prod(v.rows), v.threads // v.row_threads * width
-    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
-    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
+    total = prod(v.rows)
+    if total % (v.threads // v.row_threads * width) == 0:
+        return cutlass.Boolean(True), digits(row, v.rows)
+    return row < total, digits(cutlass.min(row, total - width), v.rows)
 
 
 def place_in_row(v):

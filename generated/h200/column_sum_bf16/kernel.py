@@ -436,16 +436,12 @@ def within(v, inside, value, identity):
     return type(value)(cutlass.select_(inside, value, type(value)(identity)))
 
 
-def inside_of(extents, first, share):
-    """Whether a vector lies inside, where a CTA takes `share` elements: known beforehand if they divide the extents."""
-    return cutlass.Boolean(True) if prod(extents) % share == 0 else first < prod(extents)
-
-
 def row_of(v, row, width):
     """Whether a row, or a vector of `width` rows, exists; and the coordinates of it, or else of the last that does."""
-    total, taken = prod(v.rows), v.threads // v.row_threads * width
-    at_row = row if total % taken == 0 else cutlass.min(row, total - width)
-    return inside_of(v.rows, row, taken), digits(at_row, v.rows)
+    total = prod(v.rows)
+    if total % (v.threads // v.row_threads * width) == 0:
+        return cutlass.Boolean(True), digits(row, v.rows)
+    return row < total, digits(cutlass.min(row, total - width), v.rows)
 
 
 def place_in_column(v):
@@ -467,17 +463,16 @@ def combine_columns(v, states, join, parts):
         return
     slots, _ = parts
     across = v.threads // v.row_threads
-    thread = cute.arch.thread_idx()[0]
-    for e in range(v.vec):
-        for fragment_, slot in zip(states, slots, strict=True):
-            slot[(thread // across * v.vec + e) * across + thread % across] = fragment_[e]
+    y, x = cute.arch.thread_idx()[0] // across, cute.arch.thread_idx()[0] % across
+    held = [(f, slot, e) for f, slot in zip(states, slots, strict=True) for e in range(v.vec)]
+    for f, slot, e in held:
+        slot[(y * v.vec + e) * across + x] = f[e]
     cute.arch.sync_threads()
     for first in range(0, v.vec, v.row_threads):
-        combine_element(v, join, slots, thread // across + first, thread % across)
+        combine_element(v, join, slots, y + first, x)
     cute.arch.sync_threads()
-    for e in range(v.vec):
-        for fragment_, slot in zip(states, slots, strict=True):
-            fragment_[e] = slot[e * across + thread % across]
+    for f, slot, e in held:
+        f[e] = slot[e * across + x]
 
 
 @cute.jit
