@@ -21,10 +21,10 @@ import torch
 
 from kgen.check.cache import default_cache_dir, digest_of
 from kgen.check.gpu import find_gpus
-from kgen.check.hardware import COMPILERS
 from kgen.check.match import match_gpus
 from kgen.check.package import read_package
 from kgen.check.toolchain import compiler_versions, installed_version
+from kgen.check.toolchains import TOOLCHAINS
 from kgen.errors.base import KgenError
 from kgen.errors.check import CompilerMissingError
 from kgen.errors.cli import (
@@ -42,9 +42,6 @@ from kgen.pipeline import run
 from kgen.resources import targets_dir, templates_dir
 from kgen.spec.model import Spec
 from kgen.target import Device, all_devices, list_devices, load_device
-
-# Back-end -> the module its kernels import. Two of them in one process abort it.
-DSL_MODULES = {"cutedsl": "cutlass", "flydsl": "flydsl"}
 
 Kernel = Callable[..., Any]
 _LOADING = threading.Lock()
@@ -227,12 +224,14 @@ def load_kernel(folder: Path, device: Device) -> Kernel:
 
 
 def _imported(name: str, folder: Path, backend: str) -> ModuleType:
-    for other, dsl in DSL_MODULES.items():
-        if other != backend and dsl in sys.modules:
-            raise OtherDslLoadedError(wanted=DSL_MODULES[backend], loaded=dsl)
-    distribution = COMPILERS[backend]
-    if installed_version(distribution) is None:
-        raise CompilerMissingError(folder=folder, distribution=distribution, python=sys.executable)
+    wanted = TOOLCHAINS[backend]
+    for other in TOOLCHAINS.values():  # two DSLs in one process abort it
+        if other is not wanted and other.dsl_module in sys.modules:
+            raise OtherDslLoadedError(wanted=wanted.dsl_module, loaded=other.dsl_module)
+    if installed_version(wanted.distribution) is None:
+        raise CompilerMissingError(
+            folder=folder, distribution=wanted.distribution, python=sys.executable, extra=wanted.extra
+        )
     spec = spec_from_file_location(name, folder / "kernel.py")
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up while it runs

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
@@ -154,35 +154,23 @@ def solve(
 @app.command()
 def check(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="package folders")],
-    compile_only: Annotated[bool, typer.Option("--compile-only", help="no GPU: compile and inspect")] = False,
-    disasm: Annotated[Path | None, typer.Option(metavar="FILE", help="write the SASS of all variants")] = None,
+    compile_only: Annotated[bool, typer.Option("--compile-only", help="compile and inspect, run nothing")] = False,
+    disasm: Annotated[Path | None, typer.Option(metavar="FILE", help="write the assembly of all variants")] = None,
     as_json: Json = False,
 ) -> Answer:
-    """Compile packages and read their machine code; then run their tests on the GPU."""
+    """Compile packages and read their machine code; then run their tests on the GPU, or in the simulator of CDNA."""
     from rich.console import Group
 
-    from kgen.check import check_packages, run_on_device
-    from kgen.check.on_device import require_gpu
-    from kgen.check.package import read_package
-    from kgen.check.table import check_table, device_table
-    from kgen.check.whole import PackageCheck
+    from kgen.check.table import whole_table
+    from kgen.check.whole import check_all
 
-    packages = [read_package(folder) for folder in folders]
-    if not compile_only:
-        for package in packages:
-            require_gpu(package)
     with bar(len(folders)) as advance:
-        compiled = check_packages(folders, progress=lambda result, done, total: advance(str(result.folder)))
+        results = check_all(folders, compile_only=compile_only, progress=lambda folder: advance(str(folder)))
     if disasm is not None:
-        disasm.write_text("".join(result.listing() for result in compiled), encoding="utf-8")
-    results = [PackageCheck(c, None if compile_only else run_on_device(c.folder)) for c in compiled]
-    shown: list[RenderableType] = []
-    for result in results:
-        shown.append(check_table(result.compiled))
-        if result.device is not None:
-            shown.append(device_table(result.device))
+        disasm.write_text("".join(result.compiled.listing() for result in results), encoding="utf-8")
     failed = not all(result.ok for result in results)
-    return Answer({"results": [r.to_json() for r in results]}, Group(*shown), exit_code=int(failed))
+    shown = Group(*(whole_table(result) for result in results))
+    return Answer({"results": [r.to_json() for r in results]}, shown, exit_code=int(failed))
 
 
 @app.command()
@@ -211,7 +199,7 @@ def doctor(as_json: Json = False) -> Answer:
     """Say what is installed, which GPU is here, what is missing and how to get it."""
     from kgen.doctor import diagnose, doctor_table
 
-    diagnosis = diagnose()
+    diagnosis = diagnose(tries_out=True)
     return Answer(diagnosis.to_json(), doctor_table(diagnosis))
 
 

@@ -1,7 +1,7 @@
 """What is installed, which GPU is here, what is missing and how to get it: the data behind `kgen doctor`.
 
-Versions come from package metadata and GPUs from their drivers: no torch, no DSL is imported, so the answer is quick
-and cannot crash on the very thing it is meant to diagnose.
+Versions come from package metadata and GPUs from their drivers, and what is tried out runs in subprocesses: no torch,
+no DSL is imported here, so that the diagnosis cannot crash on the very thing it is meant to diagnose.
 """
 
 import platform
@@ -14,8 +14,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from kgen.check.flydsl.capture import MADE_FOR as FLYDSL_MADE_FOR
 from kgen.check.gpu import cuda_driver_version, find_gpus
 from kgen.check.match import GpuMatch, match_gpus
+from kgen.check.probe import Probe, probe_toolchains
 from kgen.check.toolchain import find_tool, installed_version
 from kgen.target import all_devices
 
@@ -29,6 +31,9 @@ _DISTRIBUTIONS = {
     "apache-tvm-ffi": ("launches Hopper packages", _HOPPER),
     "torch-c-dlpack-ext": ("the quickest conversion of launch arguments", _HOPPER),
     "flydsl": ("compiles CDNA packages", _CDNA),
+    "ziglang": ("links CDNA kernels; compiles the HIP stub", _CDNA),
+    "pyelftools": ("reads CDNA code objects", _CDNA),
+    "msgpack": ("reads their metadata", _CDNA),
 }
 _TOOLS = {
     "nvdisasm": "instruction evidence of Hopper packages",
@@ -65,6 +70,7 @@ class Diagnosis:
     components: tuple[Component, ...]
     cuda_driver: str | None
     gpus: tuple[GpuMatch, ...]
+    probes: tuple[Probe, ...]
     missing: tuple[Missing, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -72,8 +78,11 @@ class Diagnosis:
         return asdict(self)
 
 
-def diagnose() -> Diagnosis:
-    """Look at this machine."""
+def diagnose(tries_out: bool = False) -> Diagnosis:
+    """Look at this machine; with `tries_out` also compile a small kernel with each tool chain that has one.
+
+    That takes seconds, and happens in subprocesses.
+    """
     components = (
         *(Component(name, use, installed_version(name), get) for name, (use, get) in _DISTRIBUTIONS.items()),
         *(
@@ -82,6 +91,7 @@ def diagnose() -> Diagnosis:
         ),
     )
     gpus = match_gpus(find_gpus(), all_devices())
+    probes = probe_toolchains() if tries_out else ()
     return Diagnosis(
         kgen=installed_version("kgen"),
         python=platform.python_version(),
@@ -90,7 +100,8 @@ def diagnose() -> Diagnosis:
         components=components,
         cuda_driver=cuda_driver_version(),
         gpus=gpus,
-        missing=tuple(_missing(components, gpus)),
+        probes=probes,
+        missing=(*_missing(components, gpus), *_not_working(components, probes)),
     )
 
 
@@ -100,7 +111,8 @@ def _missing(components: tuple[Component, ...], gpus: tuple[GpuMatch, ...]) -> I
             yield Missing(f"{component.name}: {component.purpose}", component.remedy)
     if not gpus:
         yield Missing(
-            "a GPU: `kgen check` without --compile-only, `kgen build`, measurements", "run on a machine that has one"
+            "a GPU: `kgen check` of Hopper packages without --compile-only, `kgen build`, measurements",
+            "run on a machine that has one",
         )
     torch = next(component.version for component in components if component.name == "torch")
     if torch is not None and torch.endswith("+cpu") and gpus:
@@ -113,6 +125,15 @@ def _missing(components: tuple[Component, ...], gpus: tuple[GpuMatch, ...]) -> I
             )
 
 
+def _not_working(components: tuple[Component, ...], probes: tuple[Probe, ...]) -> Iterable[Missing]:
+    flydsl = next(component.version for component in components if component.name == "flydsl")
+    if flydsl not in (None, FLYDSL_MADE_FOR):
+        yield Missing(f"flydsl {FLYDSL_MADE_FOR}: kgen reads private parts of it, and {flydsl} is installed", _CDNA)
+    for probe in probes:
+        if probe.failure is not None:
+            yield Missing(f"{probe.what}: {probe.failure}", _CDNA)
+
+
 def doctor_table(diagnosis: Diagnosis) -> RenderableType:
     """Return the diagnosis for a terminal."""
     have = Table("component", "version", "used for", title="installed", title_justify="left")
@@ -121,6 +142,8 @@ def doctor_table(diagnosis: Diagnosis) -> RenderableType:
     have.add_row("CUDA driver", diagnosis.cuda_driver or "not here", "launches on NVIDIA GPUs")
     for component in diagnosis.components:
         have.add_row(component.name, component.version or "not here", component.purpose)
+    for probe in diagnosis.probes:
+        have.add_row(probe.what, probe.outcome, "tried out just now")
     for match in diagnosis.gpus:
         have.add_row(match.gpu.name, f"{match.gpu.compute_units} units", f"device file: {match.device or 'none'}")
     lacks = Table("missing", "how to get it", title="missing", title_justify="left")

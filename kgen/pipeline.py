@@ -98,7 +98,7 @@ def _partition(spec: Spec, device: Device, made: Made) -> Any:
 def _classify(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.families.classify import classify
 
-    return {case: tuple(map(classify, program.problems)) for case, program in made["partition"].items()}
+    return {case: tuple(classify(p, device) for p in program.problems) for case, program in made["partition"].items()}
 
 
 def _plan(spec: Spec, device: Device, made: Made) -> Any:

@@ -4,6 +4,7 @@ A number of low confidence never decides whether something passes (`Device.decis
 probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each name, so that no reader converts twice.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -24,6 +25,7 @@ from kgen.errors.target import (
     UnknownDeviceError,
     UnknownSourceError,
 )
+from kgen.ir.dtype import DType
 from kgen.resources import resource_root, targets_dir
 
 # Quantities of a device file: section -> name -> unit.
@@ -53,6 +55,8 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "cluster_exchange": "us",  # of one combination over the CTAs of a cluster
         "cta_start": "ns",  # between the starts of two CTAs on the whole device
         "unit_bandwidth": "GB/s",  # that one unit can draw from memory
+        "unit_lanes": "threads",  # of one unit that issue in one cycle
+        "unit_l1": "kB",  # of one unit, beside what kernels exchange through shared memory
         "mma_efficiency": "ratio",  # sustained tensor rate under the power limit over the dense peak
         "simt_efficiency": "ratio",
         "memory_efficiency": "ratio",
@@ -67,6 +71,13 @@ UNITS: Mapping[str, Mapping[str, str]] = {
 REQUIRED = ("compute_units", "dies", "clock", "memory", "memory_bandwidth", "l2")
 # Element type of a problem -> the peak that bounds its products.
 PEAK_OF = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
+
+
+class Fp8(StrEnum):
+    """Which encodings an arch means by fp8."""
+
+    OCP = "ocp"  # float8_e4m3fn and float8_e5m2
+    FNUZ = "fnuz"  # one NaN, no infinity, no negative zero: float8_e4m3fnuz and float8_e5m2fnuz
 
 
 class Confidence(StrEnum):
@@ -157,6 +168,7 @@ class MachineCode:
     trap: tuple[str, ...]
     external_call: tuple[str, ...]  # to a function that is not in the same binary
     assert_function: tuple[str, ...]  # names that an assert calls
+    errata: tuple[str, ...]  # what the hardware gets wrong: a mnemonic, then modifiers that it has all of
 
     def mma_of(self, dtype: str) -> str | None:
         """Return the MMA mnemonic for an element type, or None where the arch has none."""
@@ -172,6 +184,7 @@ class Arch:
     isa: str
     templates: str  # folder of templates/<backend>/
     backend: str
+    fp8: Fp8
     machine_code: MachineCode
     instructions: tuple[InstructionShape, ...]
     limits: tuple[tuple[str, Quantity], ...]
@@ -179,6 +192,19 @@ class Arch:
     def limit(self, name: str) -> Quantity:
         """Return a limit by name."""
         return dict(self.limits)[name]
+
+    def torch_name(self, dtype: DType) -> str:
+        """Return torch's name of an element type, as in `torch.bfloat16`, in the encoding that the arch has."""
+        if self.fp8 is Fp8.FNUZ and dtype in (DType.FP8_E4M3, DType.FP8_E5M2):
+            return f"{dtype.torch_name.removesuffix('fn')}fnuz"
+        return dtype.torch_name
+
+    def encoded(self, source: str) -> str:
+        """Return Python source that names OCP's fp8 types with those of the encoding that the arch has."""
+        for dtype in (DType.FP8_E4M3, DType.FP8_E5M2):
+            name = dtype.torch_name.removeprefix("torch.")
+            source = re.sub(rf"\b{name}\b", self.torch_name(dtype).removeprefix("torch."), source)
+        return source
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +293,11 @@ def load_device(name: str | Path, where: Where | None = None) -> Device:
     return _load(found[0])
 
 
+def arch_of_isa(isa: str) -> Arch:
+    """Return the arch with that ISA; KeyError where no arch file has it."""
+    return {device.arch.isa: device.arch for device in all_devices()}[isa]
+
+
 def load_sources() -> Mapping[str, Source]:
     """Load the citation register."""
     return _sources(targets_dir() / "sources.yaml")
@@ -308,7 +339,7 @@ def _load(path: Path) -> Device:
 @cache
 def _arch(path: Path) -> Arch:
     file = _File(path)
-    names = ("title", "isa", "templates", "backend", "machine_code", "instructions", "limits")
+    names = ("title", "isa", "templates", "backend", "fp8", "machine_code", "instructions", "limits")
     fields = file.fields(file.root, required=names)
     mnemonics = tuple(field.name for field in dataclass_fields(MachineCode) if field.name != "mma")
     code = file.fields(fields["machine_code"], required=("mma", *mnemonics))
@@ -318,6 +349,7 @@ def _arch(path: Path) -> Arch:
         isa=file.text(fields["isa"]),
         templates=file.text(fields["templates"]),
         backend=file.text(fields["backend"]),
+        fp8=file.fp8(fields["fp8"]),
         machine_code=MachineCode(
             mma=tuple((name, file.text(node)) for name, node in file.fields(code["mma"]).items()),
             **{name: file.texts(code[name]) for name in mnemonics},
@@ -378,6 +410,13 @@ class _File:
     def texts(self, node: Node) -> tuple[str, ...]:
         """Return a list of texts."""
         return tuple(self.text(item) for item in self.items(node))
+
+    def fp8(self, node: Node) -> Fp8:
+        """Return a name of encodings."""
+        name = self.text(node)
+        if name not in set(Fp8):
+            raise self._error(node, name, "unknown encodings", f"one of {', '.join(Fp8)}")
+        return Fp8(name)
 
     def number(self, node: Node) -> int | float:
         """Return a scalar as a number."""

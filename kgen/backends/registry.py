@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from kgen.backends.cutedsl.gemm import view_gemm
 from kgen.backends.cutedsl.loops import view_loops
 from kgen.backends.cutedsl.program import view_program
+from kgen.backends.flydsl.gemm import view_gemm as view_gemm_on_cdna
+from kgen.backends.flydsl.loops import view_loops as view_cdna_loops
 from kgen.errors.backend import NoBackendError
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
@@ -36,10 +38,15 @@ class Backend:
         return (self.name, self.templates) == (arch.backend, arch.templates) and families <= self.families and fits
 
 
+_LOOPS = frozenset({"reduction", "pointwise"})
 BACKENDS = (
+    Backend("flydsl", "gfx942", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
+    Backend("flydsl", "gfx950", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
     Backend("cutedsl", "sm90", frozenset({"gemm"}), view_gemm, most_kernels=1),
-    Backend("cutedsl", "sm90", frozenset({"reduction", "pointwise"}), view_loops),
-    Backend("cutedsl", "sm90", frozenset({"gemm", "reduction", "pointwise"}), view_program),
+    Backend("cutedsl", "sm90", _LOOPS, view_loops),
+    Backend("cutedsl", "sm90", _LOOPS | {"gemm"}, view_program),
+    Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),
+    Backend("flydsl", "gfx950", _LOOPS, view_cdna_loops),
 )
 
 

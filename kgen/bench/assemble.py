@@ -18,9 +18,9 @@ from kgen.bench.report import (
     Speed,
 )
 from kgen.bench.utilization import Amounts, Utilization, utilization
+from kgen.check.evidence import KernelEvidence
 from kgen.check.package import Expectation
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence
 from kgen.target import Device, Quantity, load_sources
 
 Tested = Mapping[str, Any]  # one entry of `cases` in RESULT_JSON

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kgen.check.sass import KernelEvidence, evidence_of, kernels_digest, machine_code_of, usage_of
+from kgen.check.evidence import KernelEvidence, kernels_digest
+from kgen.check.sass import evidence_of, machine_code_of, usage_of
 from kgen.check.toolchain import Tool, find_tool, require_tool
 from kgen.errors.check import DisassemblerFailedError, NoDeviceCodeError
 from kgen.target import MachineCode

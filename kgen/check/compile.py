@@ -1,8 +1,8 @@
-"""The proof without a GPU: compile every variant of emitted packages for their architecture, and read the cubins.
+"""The proof without a GPU: compile every variant of emitted packages for their architecture, and read the result.
 
-The order of a check: read the folder (package), ask the cache, compile in subprocesses (compile_worker), disassemble
-(toolchain), count (sass, launch), compare with the plan (expect). Packages are shared out over `jobs` subprocesses,
-each of which imports the DSL once; a package that crashes or hangs its subprocess costs only itself.
+The order of a check: read the folder (package), ask the cache, compile in subprocesses (compile_worker), read the
+machine code (the back-end's tool chain), compare with the plan (expect). Packages are shared out over `jobs`
+subprocesses, each of which imports the DSL once; a package that crashes or hangs its subprocess costs only itself.
 """
 
 import hashlib
@@ -20,29 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from kgen.check.cache import Cache, default_cache_dir, digest_of
-from kgen.check.compile_process import inherited_environment
 from kgen.check.compile_worker import Compiled, CompileWorker
 from kgen.check.expect import compare
-from kgen.check.hardware import Hardware, hardware_of
+from kgen.check.hardware import Hardware, hardware_of, toolchain_of
 from kgen.check.package import PackageFolder, read_package
 from kgen.check.result import CheckResult, Finding, VariantEvidence
 from kgen.check.sass import machine_code_of
-from kgen.check.toolchain import Disassemblers, compiler_versions, find_disassemblers, installed_version
+from kgen.check.toolchain import installed_version
+from kgen.check.toolchains import Toolchain
 from kgen.errors.check import CompilerMissingError
 
 LIMIT_SECONDS = 300.0  # for the import of a kernel.py and for each of its variants: they take about a second
 
-# What turns a kernel.py into evidence; a change of any of them makes every cache entry stale.
-_READERS = (
-    "compile_runner.py",
-    "compile_process.py",
-    "event_process.py",
-    "compile_worker.py",
-    "toolchain.py",
-    "sass.py",
-    "launch.py",
-    "result.py",
-)
+# What turns a kernel.py into evidence, with the tool chain's own; a change of any makes every cache entry stale.
+_READERS = ("compile_process.py", "event_process.py", "compile_worker.py", "evidence.py", "result.py")
 
 Progress = Callable[[CheckResult, int, int], None]
 
@@ -54,6 +45,7 @@ class _Job:
     index: int
     package: PackageFolder
     hardware: Hardware
+    toolchain: Toolchain
     key: str
 
 
@@ -74,10 +66,8 @@ def check_packages(
 
     `progress` is called in this thread with each result, how many are done, and how many there are.
     """
-    disassemblers = find_disassemblers()
     cache = cache or Cache(default_cache_dir() / "check")
-    made_with = _made_with(disassemblers)
-    work = [_job(index, read_package(folder), made_with) for index, folder in enumerate(folders)]
+    work = _jobs([read_package(folder) for folder in folders])
     results: dict[int, CheckResult] = {}
 
     def finish(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> None:
@@ -95,8 +85,8 @@ def check_packages(
             finish(job, _from_json(stored), True, time.perf_counter() - started)
     with tempfile.TemporaryDirectory(prefix="kgen-check-", ignore_cleanup_errors=True) as scratch:
         workers = [
-            CompileWorker(Path(tempfile.mkdtemp(dir=scratch)), disassemblers, limit_seconds)
-            for _ in range(min(jobs or len(os.sched_getaffinity(0)), len(missing)))
+            CompileWorker(Path(tempfile.mkdtemp(dir=scratch)), limit_seconds)
+            for _ in range(min(jobs or usable_cores(), len(missing)))
         ]
         with closing(_share_out(missing, workers)) as outcomes:
             for job, compiled, seconds in outcomes:
@@ -104,6 +94,11 @@ def check_packages(
                     cache.write(job.key, asdict(compiled))
                 finish(job, compiled, False, seconds)
     return tuple(results[index] for index in range(len(work)))
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _share_out(jobs: list[_Job], workers: list[CompileWorker]) -> Generator[tuple[_Job, Compiled, float], None, None]:
@@ -119,7 +114,8 @@ def _share_out(jobs: list[_Job], workers: list[CompileWorker]) -> Generator[tupl
             while not stopped.is_set():
                 job = waiting.get_nowait()
                 started = time.perf_counter()
-                done.put((job, worker.compile(job.package, job.hardware.isa), time.perf_counter() - started))
+                compiled = worker.compile(job.package, job.toolchain, job.hardware.isa)
+                done.put((job, compiled, time.perf_counter() - started))
         except queue.Empty:
             pass
         except BaseException as error:
@@ -145,24 +141,33 @@ def _share_out(jobs: list[_Job], workers: list[CompileWorker]) -> Generator[tupl
 
 
 def _require_compiler(job: _Job) -> None:
-    if installed_version(name := job.hardware.compiler) is None:
-        raise CompilerMissingError(folder=job.package.folder, distribution=name, python=sys.executable)
+    tool = job.toolchain
+    if installed_version(name := tool.distribution) is None:
+        raise CompilerMissingError(
+            folder=job.package.folder, distribution=name, python=sys.executable, extra=tool.extra
+        )
 
 
-def _job(index: int, package: PackageFolder, made_with: dict[str, Any]) -> _Job:
-    hardware = hardware_of(package)
-    target = {"isa": hardware.isa, "machine_code": asdict(machine_code_of(hardware.isa))}
-    return _Job(index, package, hardware, digest_of(made_with | target | {"kernel": package.kernel_digest}))
+def _jobs(packages: Sequence[PackageFolder]) -> list[_Job]:
+    """Return the jobs of packages; raises where a tool chain of theirs misses a tool."""
+    toolchains = {kind: kind() for kind in dict.fromkeys(map(toolchain_of, packages))}
+    made_with = {kind: _made_with(toolchain) for kind, toolchain in toolchains.items()}
+    jobs = []
+    for index, package in enumerate(packages):
+        hardware, kind = hardware_of(package), toolchain_of(package)
+        target = {"isa": hardware.isa, "machine_code": asdict(machine_code_of(hardware.isa))}
+        key = digest_of(made_with[kind] | target | {"kernel": package.kernel_digest})
+        jobs.append(_Job(index, package, hardware, toolchains[kind], key))
+    return jobs
 
 
-def _made_with(disassemblers: Disassemblers) -> dict[str, Any]:
+def _made_with(toolchain: Toolchain) -> dict[str, Any]:
     here = Path(__file__).parent
+    files = (*_READERS, *toolchain.readers)
     return {
-        "readers": {name: hashlib.sha256((here / name).read_bytes()).hexdigest() for name in _READERS},
-        "distributions": compiler_versions(),
-        "disassemblers": [disassemblers.nvdisasm.version, disassemblers.cuobjdump.version],
+        "readers": {name: hashlib.sha256((here / name).read_bytes()).hexdigest() for name in files},
         "python": [sys.version, platform.machine()],
-        "environment": inherited_environment(),
+        **toolchain.made_with(),
     }
 
 
@@ -175,7 +180,8 @@ def _result(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> 
     findings = compare(package, job.hardware, compiled.variants)
     if compiled.failure is not None:
         findings = (Finding(None, "import of kernel.py", "VARIANTS and compile_variant", compiled.failure),)
-    edited = "kernel.py was edited since it was emitted; plan.json states what it was"
+    edited = ("kernel.py was edited since it was emitted; plan.json states what it was",)
+    warned = tuple(f"{variant.variant}: {line}" for variant in compiled.variants for line in variant.warnings)
     return CheckResult(
         folder=package.folder,
         name=package.name,
@@ -183,7 +189,7 @@ def _result(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> 
         arch=package.arch,
         variants=compiled.variants,
         findings=findings,
-        notes=(edited,) if package.is_edited else (),
+        notes=(*(edited if package.is_edited else ()), *warned),
         from_cache=from_cache,
         seconds=seconds,
     )

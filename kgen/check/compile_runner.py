@@ -1,4 +1,4 @@
-"""Compile emitted kernels with CuTe DSL: the program of the compile subprocess.
+"""Compile emitted kernels with CuTe DSL: the program of the compile subprocess, and what such programs share.
 
 Runs alone, with the DSL and without kgen, so that the DSL never enters kgen's own process and a crash of its
 compiler costs one package. The parent sets CUTE_DSL_ARCH and CUTE_DSL_KEEP before the start.
@@ -21,12 +21,16 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+# A DSL's part: compiles a variant of a module, leaves files that begin with a path, and returns the event about it.
+CompileOne = Callable[[ModuleType, str, Path], dict[str, Any]]
 
 
 def load(path: str, name: str) -> ModuleType:
@@ -60,7 +64,7 @@ def told(error: BaseException) -> str:
     return f"{words}\n{frames[-3000:]}"
 
 
-def serve(request: dict[str, str], channel: TextIO) -> None:
+def serve(request: dict[str, str], channel: TextIO, compile_one: CompileOne) -> None:
     """Compile every variant of one package; a variant that fails does not stop the others."""
 
     def send(**event: Any) -> None:
@@ -92,7 +96,7 @@ def die_with_parent() -> None:
         sys.exit(1)
 
 
-def main() -> None:
+def run_program(compile_one: CompileOne) -> None:
     """Answer requests until standard input ends."""
     die_with_parent()
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -100,8 +104,8 @@ def main() -> None:
     channel.write('{"event": "ready"}\n')
     channel.flush()
     for line in sys.stdin:
-        serve(json.loads(line), channel)
+        serve(json.loads(line), channel, compile_one)
 
 
 if __name__ == "__main__":
-    main()
+    run_program(compile_one)

@@ -1,18 +1,15 @@
-"""One of several workers: compiles packages in its subprocess, restarts that when it dies, reads the cubins."""
+"""One of several workers: compiles packages in its subprocess, restarts that when it dies, has the results read."""
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from kgen.check.compile_process import CompileProcess, CompileRequest
 from kgen.check.event_process import ProcessEnded
-from kgen.check.launch import Launch, launches_of
 from kgen.check.package import PackageFolder
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence, arch_of, kernels_of, machine_code_of
-from kgen.check.toolchain import Disassemblers
+from kgen.check.toolchains import Toolchain
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +28,18 @@ class Compiled:
 class CompileWorker:
     """Compiles one package after the other; belongs to one thread, but for `interrupt`."""
 
-    def __init__(self, scratch: Path, disassemblers: Disassemblers, limit_seconds: float) -> None:
+    def __init__(self, scratch: Path, limit_seconds: float) -> None:
         """`scratch` is a private folder that the caller removes."""
         self._scratch = scratch
-        self._disassemblers = disassemblers
         self._limit_seconds = limit_seconds
         self._process: CompileProcess | None = None
-        self._arch = ""
+        self._made_for: tuple[Toolchain, str] | None = None
         self._is_interrupted = False
         self._modules = count()
 
-    def compile(self, package: PackageFolder, arch: str) -> Compiled:
-        """Compile every variant of the package for `arch`, as the DSL spells it."""
-        process = self._process_for(arch)
+    def compile(self, package: PackageFolder, toolchain: Toolchain, isa: str) -> Compiled:
+        """Compile every variant of the package for an ISA, as the tool chain spells it."""
+        process = self._process_for(toolchain, isa)
         out = Path(tempfile.mkdtemp(dir=self._scratch))
         request = CompileRequest(package.kernel_file.resolve(), f"kgen_checked_{next(self._modules)}", out)
         variants: list[VariantEvidence] = []
@@ -54,7 +50,7 @@ class CompileWorker:
                 current = event["variant"]
                 match event["event"]:
                     case "variant":
-                        variants.append(self._read(event, arch))
+                        variants.append(toolchain.read(event, isa))
                     case "failed" if current is None:
                         failure = event["error"]
                     case "failed":
@@ -80,41 +76,13 @@ class CompileWorker:
             self._process.close()
             self._process = None
 
-    def _process_for(self, arch: str) -> CompileProcess:
-        if self._process is not None and self._arch != arch:
+    def _process_for(self, toolchain: Toolchain, isa: str) -> CompileProcess:
+        if self._process is not None and self._made_for != (toolchain, isa):
             self.close()
         if self._process is None:
-            self._process = CompileProcess(arch, self._scratch)
-            self._arch = arch
+            environment = toolchain.environment(isa, self._scratch)
+            self._process = CompileProcess(toolchain.command(), environment, self._scratch)
+            self._made_for = (toolchain, isa)
         if self._is_interrupted:  # while it started: `interrupt` could not see it yet
             self._process.kill()
         return self._process
-
-    def _read(self, event: dict[str, Any], arch: str) -> VariantEvidence:
-        cubin, host_ir = Path(event["cubin"]), Path(event["host_ir"])
-        sass = self._disassemblers.listing(cubin)
-        launches = launches_of(host_ir.read_text(encoding="utf-8"))
-        kernels = kernels_of(sass, self._disassemblers.resource_usage(cubin), machine_code_of(arch))
-        cubin.unlink()
-        host_ir.unlink()
-        return VariantEvidence(
-            variant=event["variant"],
-            seconds=event["seconds"],
-            arch=arch_of(sass),
-            kernels=tuple(_with_launch(kernel, launches) for kernel in kernels),
-            sass=sass,
-        )
-
-
-def _with_launch(kernel: KernelEvidence, launches: tuple[Launch, ...]) -> KernelEvidence:
-    """Add the launch arguments, when every launch of the kernel has the same ones."""
-    mine = [launch for launch in launches if launch.is_of(kernel.kernel)]
-    threads = {launch.threads for launch in mine}
-    dynamic = {launch.dynamic_smem_bytes for launch in mine}
-    clusters = {launch.cluster for launch in mine}
-    return replace(
-        kernel,
-        threads=threads.pop() if len(threads) == 1 else None,
-        dynamic_smem_bytes=dynamic.pop() if len(dynamic) == 1 else None,
-        cluster=clusters.pop() if len(clusters) == 1 else None,
-    )

@@ -2,15 +2,10 @@
 
 from collections.abc import Iterator
 
-from kgen.check.hardware import CtaLimits, Hardware
+from kgen.check.evidence import KernelEvidence
+from kgen.check.hardware import Hardware
 from kgen.check.package import Expectation, PackageFolder
 from kgen.check.result import Finding, VariantEvidence
-from kgen.check.sass import KernelEvidence
-
-# CUDA C++ Programming Guide, "Compute Capability 9.0": the system keeps 1 KiB of shared memory in each CTA, and it
-# does not count against the CTA's limit.
-_SYSTEM_SMEM_BYTES = 1024
-_WARP_GROUP = 128
 
 
 def compare(package: PackageFolder, hardware: Hardware, variants: tuple[VariantEvidence, ...]) -> tuple[Finding, ...]:
@@ -26,10 +21,10 @@ def compare(package: PackageFolder, hardware: Hardware, variants: tuple[VariantE
 def _variant(package: PackageFolder, hardware: Hardware, evidence: VariantEvidence) -> Iterator[Finding]:
     name = evidence.variant
     if evidence.failure is not None:
-        yield Finding(name, "compile", f"a cubin for {hardware.isa}", evidence.failure)
+        yield Finding(name, "compile", f"machine code for {hardware.isa}", evidence.failure)
         return
     if evidence.arch != hardware.isa:
-        yield Finding(name, "architecture", hardware.isa, evidence.arch or "no CUDA architecture")
+        yield Finding(name, "architecture", hardware.isa, evidence.arch or "no architecture")
     if not evidence.kernels or not all(k.instructions and k.registers for k in evidence.kernels):
         yield Finding(name, "disassembly", "kernel functions with instructions and registers", "an unread listing")
         return
@@ -39,7 +34,7 @@ def _variant(package: PackageFolder, hardware: Hardware, evidence: VariantEviden
         expectation = Expectation(name)
     yield from _instructions(expectation, evidence.kernels)
     for kernel in evidence.kernels:
-        yield from _resources(expectation, kernel, hardware.limits)
+        yield from hardware.limits.findings(expectation, kernel)
 
 
 def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iterator[Finding]:
@@ -66,42 +61,6 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
     if spills > (allowed := expected.spills or 0):
         loads, stores = sum(k.spill_loads for k in kernels), sum(k.spill_stores for k in kernels)
         yield Finding(name, "spills", f"at most {allowed}", f"{loads} loads and {stores} stores")
-
-
-def _resources(expected: Expectation, kernel: KernelEvidence, limits: CtaLimits) -> Iterator[Finding]:
-    name = expected.variant
-    threads = kernel.threads if kernel.threads is not None else expected.threads
-    if expected.threads is not None and threads != expected.threads:
-        yield Finding(name, "threads", str(expected.threads), str(threads))
-    if threads is not None:
-        yield from _registers(name, kernel, threads, limits)
-    dynamic = kernel.dynamic_smem_bytes if kernel.dynamic_smem_bytes is not None else expected.smem_bytes
-    if expected.smem_bytes is not None and dynamic != expected.smem_bytes:
-        yield Finding(name, "dynamic smem", f"{expected.smem_bytes} bytes", f"{dynamic} bytes")
-    total = (dynamic or 0) + max(0, kernel.static_smem_bytes - _SYSTEM_SMEM_BYTES)
-    if total > limits.smem_bytes:
-        yield Finding(name, "smem", f"at most {limits.smem_bytes} bytes in a CTA", f"{total} bytes")
-
-
-def _registers(name: str, kernel: KernelEvidence, threads: int, limits: CtaLimits) -> Iterator[Finding]:
-    most = limits.registers_for(threads)
-    if kernel.registers > most:
-        reason = f"at most {most} ({limits.registers} / {threads} threads)"
-        yield Finding(name, "registers", reason, str(kernel.registers))
-    groups = threads // _WARP_GROUP
-    if kernel.register_pool is None or groups < 2:
-        return
-    # One warp group gives registers back and the others take them; what the launch handed out is all there is, and
-    # a group that waits for more hangs.
-    least, greatest = kernel.register_pool
-    have, want = groups * kernel.registers, least + (groups - 1) * greatest
-    if want > have:
-        yield Finding(
-            name,
-            "setmaxnreg",
-            f"at most {have} registers over {groups} warp groups ({kernel.registers} each at launch)",
-            f"{want} ({least} + {groups - 1} x {greatest})",
-        )
 
 
 def _has_shape(found: str, expected: str) -> bool:

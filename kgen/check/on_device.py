@@ -48,12 +48,15 @@ def require_gpu(package: PackageFolder) -> Gpu:
 
 def require_isa(isa: str, folder: Path) -> Gpu:
     """Return a GPU of this machine that runs an ISA, for a package in `folder`; raises `NoGpuError`."""
-    gpus = find_gpus()
-    for gpu in gpus:
-        if gpu.runs(isa):
-            return gpu
-    found = ", ".join(f"{gpu.name} ({gpu.isa})" for gpu in gpus) or "no GPU"
+    if (gpu := gpu_that_runs(isa)) is not None:
+        return gpu
+    found = ", ".join(f"{gpu.name} ({gpu.isa})" for gpu in find_gpus()) or "no GPU"
     raise NoGpuError(folder=folder, isa=isa, found=found)
+
+
+def gpu_that_runs(isa: str) -> Gpu | None:
+    """Return a GPU of this machine that runs an ISA, None where none does."""
+    return next((gpu for gpu in find_gpus() if gpu.runs(isa)), None)
 
 
 def run_on_device(

@@ -5,6 +5,7 @@ First step of a check. Only files are read here; nothing of the package is impor
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from kgen.errors.check import NotAPackageError, PlanFileError
 class Expectation:
     """What the plan expects of one variant. `None` means "not stated": it is not compared.
 
-    `mma` is the SASS class of the tensor-core instructions ("HGMMA", "IGMMA", ...) or "none" when the variant must
-    use no tensor core. `smem_bytes` is the dynamic shared memory of the launch, `threads` those of one CTA.
-    `access_bytes` is the width of the widest access to device memory that it must have.
+    `mma` is the class of the matrix instructions ("HGMMA", "v_mfma", ...) or "none" when the variant must use none.
+    `smem_bytes` is the dynamic shared memory of the launch, on CDNA all LDS of a workgroup; `threads` are those of one
+    CTA. `access_bytes` is the width of the widest access to device memory that it must have. `async_loads` is of
+    loads from device memory into LDS past the registers, `waves_per_simd` how many waves a SIMD holds at least: CDNA.
     """
 
     variant: str
@@ -31,6 +33,8 @@ class Expectation:
     smem_bytes: int | None = None
     spills: int | None = None
     access_bytes: int | None = None
+    async_loads: bool | None = None
+    waves_per_simd: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class PackageFolder:
     kernel_digest: str
     planned_digest: str | None
     expectations: tuple[Expectation, ...]
+    estimates_us: tuple[tuple[str, float], ...] = ()  # variant -> the time that the plan expects of it: an estimate
 
     @property
     def kernel_file(self) -> Path:
@@ -71,6 +76,8 @@ _KINDS: dict[str, type] = {
     "smem_bytes": int,
     "spills": int,
     "access_bytes": int,
+    "async_loads": bool,
+    "waves_per_simd": int,
 }
 assert set(_KINDS) == {field.name for field in fields(Expectation)}
 
@@ -92,7 +99,16 @@ def read_package(folder: Path) -> PackageFolder:
         kernel_digest=hashlib.sha256((folder / "kernel.py").read_bytes()).hexdigest(),
         planned_digest=None if digest is None else str(digest),
         expectations=_expectations(plan_file, _field(plan_file, plan, "evidence", list)),
+        estimates_us=tuple(_estimates(plan.get("variants", []))),
     )
+
+
+def _estimates(rows: list[Any]) -> Iterator[tuple[str, float]]:
+    """Yield the time of each variant's candidate; a plan need not state one."""
+    for row in rows:
+        choice = row.get("choice") if isinstance(row, dict) else None
+        if isinstance(choice, dict) and isinstance(time_us := choice.get("time_us"), int | float):
+            yield str(row.get("name")), float(time_us)
 
 
 def _read_json(file: Path) -> dict[str, Any]:

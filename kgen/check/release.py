@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kgen.check.binary import BinaryEvidence
+from kgen.check.evidence import KernelEvidence
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence
 from kgen.check.toolchain import installed_file
 
 _BEST = "3"

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kgen.check.sass import KernelEvidence, combined_digest, kernels_digest
+from kgen.check.evidence import KernelEvidence, combined_digest, kernels_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VariantEvidence:
-    """One variant as it was compiled; `failure` is the compiler's last word when it was not."""
+    """One variant as it was compiled; `failure` is the compiler's last word when it was not.
+
+    `listing` is the assembly of its kernels, `warnings` are what the compiler said of them.
+    """
 
     variant: str
     seconds: float = 0.0
     arch: str | None = None
     kernels: tuple[KernelEvidence, ...] = ()
     failure: str | None = None
-    sass: str = ""
+    listing: str = ""
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "VariantEvidence":
         """Return the evidence that `dataclasses.asdict` made `stored` of."""
-        return cls(**stored | {"kernels": tuple(KernelEvidence.from_json(row) for row in stored["kernels"])})
+        kernels = tuple(KernelEvidence.from_json(row) for row in stored["kernels"])
+        return cls(**stored | {"kernels": kernels, "warnings": tuple(stored["warnings"])})
 
     @property
     def code_digest(self) -> str | None:
@@ -51,6 +56,7 @@ class VariantEvidence:
             "code_digest": self.code_digest,
             "kernels": [kernel.to_json() for kernel in self.kernels],
             "failure": self.failure,
+            "warnings": list(self.warnings),
         }
 
 
@@ -97,5 +103,5 @@ class CheckResult:
         }
 
     def listing(self) -> str:
-        """Return the SASS of all variants, each under a heading."""
-        return "".join(f"// variant {v.variant}\n{v.sass}\n" for v in self.variants if v.sass)
+        """Return the assembly of all variants, each under a heading."""
+        return "".join(f"// variant {v.variant}\n{v.listing}\n" for v in self.variants if v.listing)

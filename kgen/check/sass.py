@@ -4,14 +4,12 @@ Pure functions over the text of `nvdisasm -c`, `cuobjdump -sass` and `cuobjdump 
 mnemonics count as what stands in the arch file (`MachineCode`).
 """
 
-import hashlib
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
+from kgen.check.evidence import KernelEvidence, MmaSites, sha256_of
 from kgen.errors.check import UnknownIsaError
 from kgen.target import MachineCode, all_devices
 
@@ -31,90 +29,6 @@ _USAGE = re.compile(r"(?P<key>REG|STACK|SHARED|LOCAL):(?P<value>\d+)")
 
 _ACCESS_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}  # of a modifier of memory accesses
 _WORD_BYTES = 4  # of an access without one
-
-
-@dataclass(frozen=True, slots=True)
-class MmaSites:
-    """Tensor-core instructions of one class and shape, and how many places in the code issue them."""
-
-    kind: str
-    shape: str
-    sites: int
-
-    def __str__(self) -> str:
-        return f"{self.kind}.{self.shape} x {self.sites}"
-
-
-@dataclass(frozen=True, slots=True)
-class KernelEvidence:
-    """What one kernel function was compiled to. Counts are places in the code, not executions.
-
-    `static_smem_bytes` is what the cubin declares, on Hopper including the 1 KiB that the system reserves in a CTA
-    with shared memory. `dynamic_smem_bytes`, `threads` and `cluster` are launch arguments, `None` where the host code
-    computes them at run time or was not read; a launch with no cluster has none. `register_pool` is the (least,
-    greatest) argument of setmaxnreg. `assert_calls` are all calls to the outside of a cubin that imports the function
-    of asserts: one to printf counts, too. `instructions_digest` is of the instructions alone. `access_bytes` are what
-    a thread moves with its widest access to device memory, a bulk copy counted as the widest that there is.
-    """
-
-    kernel: str
-    mma: tuple[MmaSites, ...]
-    mma_waits: int
-    tma_loads: int
-    tma_multicasts: int
-    tma_stores: int
-    matrix_stores: int
-    ffma: int
-    spill_loads: int
-    spill_stores: int
-    instructions: int
-    register_pool: tuple[int, int] | None = None
-    traps: int = 0
-    assert_calls: int = 0
-    instructions_digest: str = ""
-    access_bytes: int = 0
-    registers: int = 0
-    stack_bytes: int = 0
-    local_bytes: int = 0
-    static_smem_bytes: int = 0
-    dynamic_smem_bytes: int | None = None
-    threads: int | None = None
-    cluster: tuple[int, int, int] | None = None
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "KernelEvidence":
-        """Return the evidence that `dataclasses.asdict` and JSON made `stored` of."""
-        pool, cluster = stored["register_pool"], stored["cluster"]
-        mma = tuple(MmaSites(**row) for row in stored["mma"])
-        return cls(
-            **stored | {"mma": mma, "register_pool": pool and tuple(pool), "cluster": cluster and tuple(cluster)}
-        )
-
-    @property
-    def spills(self) -> int:
-        """Places that move a register to or from local memory."""
-        return self.spill_loads + self.spill_stores
-
-    @property
-    def code_digest(self) -> str:
-        """SHA-256 of what decides what the kernel does on the device: instructions, registers, smem, CTA, cluster."""
-        smem = (self.static_smem_bytes, self.dynamic_smem_bytes)
-        return _sha256([self.instructions_digest, self.registers, smem, self.threads, self.cluster])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its fields and its digest."""
-        return asdict(self) | {"code_digest": self.code_digest}
-
-
-def kernels_digest(kernels: Iterable[KernelEvidence]) -> str | None:
-    """Return the digest of kernels' machine code, however they are named and ordered; `None` where there are none."""
-    digests = sorted(kernel.code_digest for kernel in kernels)  # the functions of a cubin are in their names' order
-    return combined_digest(digests) if digests else None
-
-
-def combined_digest(digests: Iterable[str]) -> str:
-    """Return one digest for several."""
-    return _sha256(list(digests))
 
 
 def machine_code_of(isa: str) -> MachineCode:
@@ -225,7 +139,7 @@ def _name_of(opcode: str, names: tuple[str, ...]) -> str | None:
 
 
 def _instructions_digest(lines: list[str]) -> str:
-    return _sha256(list(_canonical(lines)))
+    return sha256_of(list(_canonical(lines)))
 
 
 def _canonical(lines: list[str]) -> Iterator[str]:
@@ -242,7 +156,3 @@ def _canonical(lines: list[str]) -> Iterator[str]:
         operands = _SYMBOL.sub(lambda symbol: places.get(symbol[0], symbol[0]), found["operands"])
         operands = _QUOTED.sub(lambda quoted: quoted["symbol"], operands)
         yield " ".join(f"{found['guard'] or ''} {found['opcode']} {operands}".split())
-
-
-def _sha256(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from kgen.errors.check import DisassemblerFailedError, DisassemblerMissingError
 
 # Whatever can change the code of a CuTe DSL kernel; the `libs` distributions hold its compiler.
-COMPILER_DISTRIBUTIONS = (
+CUTEDSL_DISTRIBUTIONS = (
     "nvidia-cutlass-dsl",
     "nvidia-cutlass-dsl-libs-base",
     "nvidia-cutlass-dsl-libs-core",
@@ -18,6 +19,8 @@ COMPILER_DISTRIBUTIONS = (
     "apache-tvm-ffi",
     "torch",
 )
+# The same of a FlyDSL kernel; ziglang holds the linker.
+FLYDSL_DISTRIBUTIONS = ("flydsl", "ziglang", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class InstalledFile:
 
 def installed_file(ending: str) -> InstalledFile | None:
     """Find a file of the installed compiler by the end of its path, or return `None`."""
-    for name in COMPILER_DISTRIBUTIONS:
+    for name in CUTEDSL_DISTRIBUTIONS:
         if installed_version(name) is not None:
             for file in distribution(name).files or ():
                 if file.as_posix().endswith(ending):
@@ -78,9 +81,14 @@ def installed_file(ending: str) -> InstalledFile | None:
     return None
 
 
+def installed_versions(names: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each distribution, `None` where it is not installed."""
+    return {name: installed_version(name) for name in names}
+
+
 def compiler_versions() -> dict[str, str | None]:
-    """Return the version of every distribution that takes part in a compile."""
-    return {name: installed_version(name) for name in COMPILER_DISTRIBUTIONS}
+    """Return the version of every distribution that takes part in a compile for any target."""
+    return installed_versions(dict.fromkeys((*CUTEDSL_DISTRIBUTIONS, *FLYDSL_DISTRIBUTIONS)))
 
 
 def find_disassemblers() -> Disassemblers:

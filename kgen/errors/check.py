@@ -42,7 +42,7 @@ class CompilerMissingError(KgenError):
     """The DSL that compiles the package is not installed."""
 
     message: ClassVar[str] = "compiling {folder} needs {distribution}, which is not installed in {python}"
-    remedy: ClassVar[str] = "pip install 'kgen[hopper]'"
+    remedy: ClassVar[str] = "pip install 'kgen[{extra}]'"
 
 
 class DisassemblerMissingError(KgenError):
@@ -70,4 +70,12 @@ class RunnerFailedError(KgenError):
     """The compile subprocess could not even start its work."""
 
     message: ClassVar[str] = "the compile subprocess ended before it read a request ({ending}): {stderr}"
+    exit_code = 1
+
+
+class HipStubError(KgenError):
+    """The HIP runtime without a GPU could not be built."""
+
+    message: ClassVar[str] = "the HIP stub was not compiled (zig cc, exit status {status}): {stderr}"
+    remedy: ClassVar[str] = "`kgen doctor` shows the CDNA tool chain; pip install 'kgen[cdna]' brings its pinned parts"
     exit_code = 1

@@ -31,7 +31,7 @@ def package_files(spec: Spec, made: Mapping[str, Any]) -> dict[str, str]:
             plan=made["plan"],
             kernel=page.render(),
             kernel_template=page.template,
-            reference=with_fixed_name(reference),
+            reference=made["plan"].device.arch.encoded(with_fixed_name(reference)),
             is_module=reference.is_module,
             init_kwargs=tuple((init_kwargs(spec.reference) or {}).items()) if reference.is_module else (),
             evidence=expected_evidence(made["plan"]),

@@ -26,7 +26,8 @@ def input_view(parts: PackageParts) -> InputView:
         if name in _TAKEN or keyword.iskeyword(name):
             raise ExtentNameError(name=name)
     tensors = tuple(
-        InputTensorView(i.name, i.dtype.torch_name, tuple_text(i.shape), stride_text(i, spec)) for i in parts.inputs
+        InputTensorView(i.name, parts.plan.device.arch.torch_name(i.dtype), tuple_text(i.shape), stride_text(i, spec))
+        for i in parts.inputs
     )
     parameters, ranges = ", ".join(name for name, _ in spec.extents), _ranges(parts)
     if ranges:

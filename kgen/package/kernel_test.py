@@ -21,7 +21,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     return KernelTestView(
         title=spec.name,
         is_module=parts.is_module,
-        rel_errs=tuple((dtype.torch_name, repr(limit)) for dtype, limit in rel_errs(parts).items()),
+        rel_errs=tuple((device.arch.torch_name(dtype), repr(limit)) for dtype, limit in rel_errs(parts).items()),
         element_factor=factor,
         element_reason=reason,
         atol=repr(spec.tolerance.atol),

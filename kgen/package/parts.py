@@ -130,7 +130,7 @@ def expected_evidence(plan: Plan) -> tuple[Evidence, ...]:
 def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
     candidate, form = variant.choice.candidate, variant.form
     ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
-    on_tensor_cores = variant.load_path != "simt"
+    on_tensor_cores = variant.load_path != "simt" and variant.facts.k > 0
     mnemonic = arch.machine_code.mma_of(str(variant.form.mma_dtype))
     tma = variant.load_path == "tma"
     return Evidence(

@@ -42,32 +42,44 @@ class GemmCandidate(Candidate):
         return Size(self.number("tile_m"), self.number("tile_n"), self.number("tile_k"))
 
     def __str__(self) -> str:
-        cluster = f"{self.value('cluster_m')}x{self.value('cluster_n')}"
-        groups = f"{self.value('wg_m')}x{self.value('wg_n')}"
-        paths = f"{self.value('load_path')} loads, {self.value('store_path')} stores"
-        return (
-            f"{self.size}, {self.value('stages')} stages, cluster {cluster}, {groups} warp groups "
-            f"{self.value('schedule')}, {paths}"
-        )
+        chosen = dict(self.choices)
+        parts = [str(self.size), f"{chosen['stages']} stages"]
+        if "cluster_m" in chosen:
+            parts.append(f"cluster {chosen['cluster_m']}x{chosen['cluster_n']}")
+        if "wg_m" in chosen:
+            parts.append(f"{chosen['wg_m']}x{chosen['wg_n']} warp groups {chosen['schedule']}")
+        if "warps_m" in chosen:
+            parts.append(f"{chosen['warps_m']}x{chosen['warps_n']} warps of {chosen['mma']}x{chosen['mma']} MFMAs")
+        if chosen.get("split_k", 1) != 1:
+            parts.append(f"k in {chosen['split_k']} parts")
+        return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
 
 
 @dataclass(frozen=True, slots=True)
 class RasterOrder:
     """Order of the tiles: bands of `group` clusters across, each band walked along the axis `along` (m or n).
 
-    Inside a band the index across the band runs fastest, so `group` clusters share their rows (or columns) in L2.
+    Inside a band the index across the band runs fastest, so `group` clusters share their rows (or columns) in L2. With
+    several `dies`, each has an L2 of its own and gets a contiguous share of the tiles.
     """
 
     along: str
     group: int
+    dies: int = 1
 
     @property
     def group_along(self) -> str:
         """The other axis: the one that the clusters of a group lie side by side on."""
         return "n" if self.along == "m" else "m"
 
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        shares = {"dies": self.dies} if self.dies > 1 else {}
+        return {"along": self.along, "group": self.group, **shares}
+
     def __str__(self) -> str:
-        return f"along {self.along}, groups of {self.group}"
+        shares = f", a share for each of {self.dies} dies" if self.dies > 1 else ""
+        return f"along {self.along}, groups of {self.group}{shares}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ class RankedGemm(RankedCandidate):
         return {
             **RankedCandidate.to_json(self),
             "padding_efficiency": self.padding_efficiency,
-            "raster": {"along": self.raster.along, "group": self.raster.group},
+            "raster": self.raster.to_json(),
         }
 
 
@@ -107,7 +119,8 @@ def solve_gemm(
     legal = legal_set(facts, device, fixed=fixed)
     ranking = rank_gemm(legal.columns, facts, device)
     rows = ranking.order if top is None else ranking.order[:top]
-    ranked = tuple(_ranked(legal, ranking, int(row)) for row in rows)
+    dies = int(device.value("quantities.dies"))
+    ranked = tuple(_ranked(legal, ranking, int(row), dies) for row in rows)
     return GemmCandidates(ranked, legal.total, legal.count, legal.rejections)
 
 
@@ -134,10 +147,11 @@ def explain_gemm(facts: GemmFacts, device: Device, point: Mapping[str, Value]) -
     return explain(bound, dict(legal.point(best)))
 
 
-def _ranked(legal: LegalSet, ranking: Ranking, row: int) -> RankedGemm:
+def _ranked(legal: LegalSet, ranking: Ranking, row: int, dies: int) -> RankedGemm:
     tile, raster = ranking.tile, ranking.raster
     resources = {name: _us(getattr(tile, name)[row]) for name in RESOURCES}
-    once = {"fill": _us(tile.fill[row]), "launch": _us(tile.launch)}
+    parts = {"sum_parts": _us(tile.sum_parts[row])} if tile.sum_parts[row] else {}
+    once = {"fill": _us(tile.fill[row]), **parts, "launch": _us(tile.launch)}
     per_tile = {"mainloop": _us(tile.mainloop[row]), "epilogue": _us(tile.epilogue[row])}
     return RankedGemm(
         candidate=candidate_at(legal, row),
@@ -148,7 +162,7 @@ def _ranked(legal: LegalSet, ranking: Ranking, row: int) -> RankedGemm:
         waves=int(ranking.waves.waves[row]),
         wave_efficiency=round(float(ranking.waves.efficiency[row]), 4),
         padding_efficiency=round(float(ranking.padding[row]), 4),
-        raster=RasterOrder("m" if raster.along_m[row] else "n", int(raster.group[row])),
+        raster=RasterOrder("m" if raster.along_m[row] else "n", int(raster.group[row]), dies),
     )
 
 

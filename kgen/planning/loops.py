@@ -30,7 +30,7 @@ class LoopCandidate(Candidate):
         vectors = f"{chosen['steps']} x {chosen['vec']} elements a thread, {chosen['threads']} threads"
         if "schedule" not in chosen:
             return vectors
-        cluster = f", cluster {chosen['cluster']}" if chosen["cluster"] != 1 else ""
+        cluster = f", cluster {chosen['cluster']}" if chosen.get("cluster", 1) != 1 else ""
         return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}"
 
 

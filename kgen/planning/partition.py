@@ -31,9 +31,13 @@ class _Pieces:
     reasons: tuple[str, ...]
 
 
-def partition(program: Program, device: Device) -> tuple[Program, tuple[str, ...]]:
-    """Return the program in the kernels that a device is to run, and why these."""
-    pieces = [_best(online(problem), device) for problem in program.problems]
+def partition(program: Program, device: Device, *, may_cut: bool = True) -> tuple[Program, tuple[str, ...]]:
+    """Return the program in the kernels that a device is to run, and why these.
+
+    Where it may not cut, each kernel stays whole. Raises `NoLegalCandidateError` where one then has no candidate.
+    """
+    problems = tuple(online(problem) for problem in program.problems)
+    pieces = [_best(problem, device) if may_cut else _uncut(problem, device) for problem in problems]
     problems = tuple(p for piece in pieces for p in piece.problems)
     buffers = (*program.buffers, *(b for piece in pieces for b in piece.buffers))
     taken = {t.name for p in program.problems for t in p.tensors} - {b.name for b in program.buffers}
@@ -61,6 +65,14 @@ def _best(problem: Problem, device: Device) -> _Pieces:
             reasons = (reason, *first.reasons, *second.reasons)
             best = _Pieces((*first.problems, *second.problems), buffers, time, reasons)
     return best
+
+
+def _uncut(problem: Problem, device: Device) -> _Pieces:
+    """Return a problem as one kernel. Raises `NoLegalCandidateError`."""
+    if not any(isinstance(s, Contract) for s in problem.body):
+        form = classify_loop(problem)
+        solve_loop(form.family, facts_of(form, MAX_ACCESS_BYTES), device, top=1)
+    return _Pieces((problem,), (), 0.0, ())
 
 
 def _whole(problem: Problem, device: Device) -> _Pieces:

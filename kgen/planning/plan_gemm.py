@@ -29,12 +29,12 @@ class GemmVariant(Variant):
 
     @property
     def load_path(self) -> str:
-        """How operands reach shared memory: `tma`, `staged` or `simt`."""
+        """How operands reach shared memory, as the arch's rules name it: `tma`, `async`, `staged` or `simt`."""
         return str(self.choice.candidate.value("load_path"))
 
     @property
     def store_path(self) -> str:
-        """How D is written: `tma` or `direct`."""
+        """How D is written: `tma`, `vector` or `direct`, element by element."""
         return str(self.choice.candidate.value("store_path"))
 
 
@@ -69,9 +69,13 @@ class _Request:
         inputs = MAX_ALIGN_BYTES if self.made.issuperset((form.a.tensor, form.b.tensor)) else base_align
         return facts_of(form, inputs, MAX_ALIGN_BYTES if form.d.tensor in self.made else self.base_align)
 
-    def guard(self, form: GemmForm) -> Guard:
-        """Return the base alignments that wide loads need beyond what an element's type gives."""
-        given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor)) if t not in self.made)
+    def guard(self, form: GemmForm, store_path: Value) -> Guard:
+        """Return the base alignments that wide accesses need beyond what an element's type gives.
+
+        Where several columns of D are stored at once, what the epilogue reads along n is read as widely.
+        """
+        wide = [load.source.tensor for load in form.epilogue_loads if store_path == "vector" and load.source.n == 1]
+        given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor, *wide)) if t not in self.made)
         return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
     def with_store(self, path: Value) -> "_Request":
@@ -134,7 +138,7 @@ def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> G
         name=f"{case}_{choice.candidate.value('load_path')}{'' if aligned else '_any'}",
         case=case,
         kernel=request.kernel,
-        guard=request.guard(form) if aligned else Guard(()),
+        guard=request.guard(form, choice.candidate.value("store_path")) if aligned else Guard(()),
         form=form,
         facts=facts,
         choice=choice,

@@ -1,8 +1,10 @@
 """Programs in kernels -> Plan: the variants of every kernel, each planned by its family, in the order of launch."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
 from kgen.ir.problem import TensorRole
@@ -37,13 +39,24 @@ class Partition(Mapping[str, Program]):
 
 
 def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
-    """Partition the programs of all cases; a reason that not all cases share names its case."""
+    """Partition the programs of all cases; a reason that not all cases share names its case.
+
+    One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can.
+    """
     made = {case: partition(program, device) for case, program in programs.items()}
+    if len({_kernels(program) for program, _ in made.values()}) > 1:
+        with suppress(NoLegalCandidateError):
+            made = {case: partition(program, device, may_cut=False) for case, program in programs.items()}
     found = {case: reasons for case, (_, reasons) in made.items()}
     shared = next(iter(found.values()), ())
     if any(reasons != shared for reasons in found.values()):
         shared = tuple(f"case {case}: {reason}" for case, reasons in found.items() for reason in reasons)
     return Partition({case: program for case, (program, _) in made.items()}, shared)
+
+
+def _kernels(program: Program) -> tuple[tuple[str, ...], ...]:
+    """Return the kernels of a program, each as the tensors that it takes."""
+    return tuple(tuple(f"{t.role} {t.name}" for t in problem.tensors) for problem in program.problems)
 
 
 def plan_program(

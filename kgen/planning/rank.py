@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgen.families.gemm.cost import Launch, Raster, TileTime, choose_raster, tile_grid, tile_time
+from kgen.families.gemm.cost import Launch, Raster, TileTime, choose_raster, completed, tile_grid, tile_time
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
+from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
 
 
@@ -26,14 +27,16 @@ class Ranking:
 
 def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Device) -> Ranking:
     """Rank candidates given as columns of axes and lets."""
+    columns = completed(columns)
     grid = tile_grid(columns, facts)
     groups = device.quantity("quantities.gpcs")
     slots = cluster_slots(grid.cluster_size, device.compute_units, int(groups.value) if groups else 1)
     waves = grid_waves(grid.clusters, slots * grid.ctas_per_unit)
     raster = choose_raster(columns, facts, device, waves.slots)
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
-    tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active))
-    total = tile.launch + tile.fill + waves.waves * (tile.mainloop + tile.epilogue)
+    side_by_side = np.minimum(grid.ctas_per_unit, np.maximum(ceil_div(grid.clusters, slots), 1))
+    tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active, side_by_side))
+    total = tile.launch + tile.fill + tile.sum_parts + waves.waves * (tile.mainloop + tile.epilogue)
     ctas = grid.clusters * grid.cluster_size
     area = ctas * columns["tile_m"] * columns["tile_n"]
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)

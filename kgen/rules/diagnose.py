@@ -65,8 +65,8 @@ def _fact_changes(bound: BoundRules, fixed: Mapping[str, Value]) -> list[str]:
     """Return, for each fact of few values, what leaves a legal candidate: the nearest number, or every such name."""
     changes = []
     for fact in bound.rules.vocabulary.facts:
-        value = bound.facts[fact.name]
-        if isinstance(value, float):
+        value = bound.facts.get(fact.name)
+        if value is None or isinstance(value, float):
             continue
         others = nearest_first(value, fact.choices)
         helps = (o for o in others if solve(bind(bound.rules, {**bound.facts, fact.name: o}), fixed).count)

@@ -114,6 +114,13 @@ class RuleSet:
         """Return the axis of that name."""
         return next((a for a in self.axes if a.name == name), None)
 
+    def named_facts(self) -> frozenset[str]:
+        """Return the facts that lets and rules name; the vocabulary has those of every target."""
+        lets = [expr for let in self.lets for case in let.cases for expr in (case.value, case.when)]
+        rules = [expr for compiled in self.rules for expr in (compiled.rule.condition, compiled.rule.when)]
+        named = {name.name for expr in (*lets, *rules) for name in names_of(expr)}
+        return frozenset(fact.name for fact in self.vocabulary.facts if fact.name in named)
+
     def rule(self, name: str) -> CompiledRule | None:
         """Return the rule of that name."""
         return next((r for r in self.rules if r.name == name), None)

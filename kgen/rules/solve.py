@@ -97,17 +97,18 @@ def _value(value: Value | float) -> Value:
 
 
 def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
-    """Give the rules the facts of one problem and device."""
+    """Give the rules the facts of one problem and device; raises for one that they name and that is not given."""
+    known = [fact for fact in rules.vocabulary.facts if fact.name in facts]
+    if len(known) < len(rules.vocabulary.facts) and (lacking := rules.named_facts() - facts.keys()):
+        raise MissingFactError(name=min(lacking), given=", ".join(sorted(facts)))
     stored: dict[str, Column] = {}
-    for fact in rules.vocabulary.facts:
-        if fact.name not in facts:
-            raise MissingFactError(name=fact.name, given=", ".join(sorted(facts)))
+    for fact in known:
         value, kind = facts[fact.name], fact.kind
         if isinstance(kind, Enumeration) and value not in kind.members:
             raise BadFactError(name=fact.name, value=value, members=", ".join(kind.members))
         code = encode(kind, value)
         stored[fact.name] = np.float64(code) if isinstance(code, float) else np.int64(code)
-    return BoundRules(rules, {f.name: facts[f.name] for f in rules.vocabulary.facts}, stored)
+    return BoundRules(rules, {f.name: facts[f.name] for f in known}, stored)
 
 
 def check_point(rules: RuleSet, point: Mapping[str, Value], where: Where | None = None) -> None:

@@ -6,7 +6,17 @@ from kgen.planning.candidates import RankedGemm
 from kgen.planning.choice import RankedCandidate
 from kgen.solution import Solution, behind
 
-_FROM_STAGES = ("stages", "cluster", "warp groups", "loads", "stores")
+# The columns of a product's choices: title and axes, whose values are joined by "x". A target has those of its axes.
+_CHOICES = (
+    ("stages", ("stages",)),
+    ("cluster", ("cluster_m", "cluster_n")),
+    ("warp groups", ("wg_m", "wg_n")),
+    ("warps", ("warps_m", "warps_n")),
+    ("MFMA", ("mma",)),
+    ("parts of k", ("split_k",)),
+    ("loads", ("load_path",)),
+    ("stores", ("store_path",)),
+)
 _OF_TIME = ("us", "TFLOP/s", "bound by", "waves", "full", "inside D")
 _OF_CTA = ("smem bytes", "acc regs", "behind the first by")
 _OF_LOOP = ("us", "TB/s", "bound by", "CTAs", "waves", "full", "access bytes", "behind the first by")
@@ -16,7 +26,8 @@ def ranking(solution: Solution) -> Table:
     """Return the ranked candidates, a row each."""
     ranked, solver = solution.candidates.ranked, solution.question.solver
     if isinstance(ranked[0], RankedGemm):
-        table = Table("", "tile", *_FROM_STAGES, *_OF_TIME, *_OF_CTA, title="ranked", title_justify="left")
+        titles = [title for title, _ in _choices(ranked[0])]
+        table = Table("", "tile", *titles, *_OF_TIME, *_OF_CTA, title="ranked", title_justify="left")
     else:
         axes = [axis for axis, _ in ranked[0].candidate.choices]
         table = Table("", *axes, *_OF_LOOP, title="ranked", title_justify="left")
@@ -26,15 +37,18 @@ def ranking(solution: Solution) -> Table:
     return table
 
 
+def _choices(ranked: RankedGemm) -> tuple[tuple[str, str], ...]:
+    """Return title and text of the columns of choices that the candidate's target has."""
+    chosen = dict(ranked.candidate.choices)
+    held = [(title, axes) for title, axes in _CHOICES if axes[0] in chosen]
+    return tuple((title, "x".join(str(chosen[axis]) for axis in axes)) for title, axes in held)
+
+
 def _product(ranked: RankedGemm, flops: int) -> tuple[str, ...]:
     c = ranked.candidate
     return (
         str(c.size),
-        str(c.value("stages")),
-        f"{c.value('cluster_m')}x{c.value('cluster_n')}",
-        f"{c.value('wg_m')}x{c.value('wg_n')}",
-        str(c.value("load_path")),
-        str(c.value("store_path")),
+        *(text for _, text in _choices(ranked)),
         f"{ranked.time_us:.1f}",
         f"{flops / ranked.time_us / 1e6:.0f}" if ranked.time_us else "",
         ranked.bound_by,

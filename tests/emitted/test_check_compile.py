@@ -16,7 +16,6 @@ import pytest
 from kgen.check import CheckResult, check_package, check_packages
 from kgen.check.cache import Cache
 from kgen.check.release import release_of_package
-from kgen.errors.check import ArchNotCheckableError
 
 pytestmark = pytest.mark.emitted
 ROOT = Path(__file__).resolve().parents[2]
@@ -371,13 +370,3 @@ def wait_until_gone(pid: int) -> bool:
                 continue
         return True
     return False
-
-
-def test_cdna_packages_are_refused_by_name(tmp_path: Path) -> None:
-    folder = package(tmp_path / "cdna", ADD)
-    plan = {"name": "cdna", "target": {"device": "mi300x", "arch": "cdna3"}, "evidence": []}
-    (folder / "plan.json").write_text(json.dumps(plan))
-    with pytest.raises(
-        ArchNotCheckableError, match="targets gfx942 with flydsl: with no GPU, packages of cutedsl can be"
-    ):
-        check_package(folder)

@@ -101,7 +101,7 @@ def compiled(dtype: DType, ops: list[Map], folder: Path, *, approximate: bool = 
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (result,) = check_packages([folder], jobs=1)
     assert result.ok, os.linesep.join(map(str, result.findings))
-    return result.variants[0].sass
+    return result.variants[0].listing
 
 
 def drops_nan(sass: str) -> list[str]:

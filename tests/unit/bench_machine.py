@@ -14,11 +14,11 @@ import kgen
 from kgen.bench import harness, reporting, subject
 from kgen.bench.measure import Measured, Request
 from kgen.bench.report import Agreement, Gpu, Machine
+from kgen.check.evidence import KernelEvidence, MmaSites
 from kgen.check.gpu import Gpu as FoundGpu
 from kgen.check.on_device import DeviceResult
 from kgen.check.package import read_package
 from kgen.check.result import CheckResult, VariantEvidence
-from kgen.check.sass import KernelEvidence, MmaSites
 from kgen.check.toolchain import compiler_versions
 from kgen.errors.bench import MeasurementFailedError
 

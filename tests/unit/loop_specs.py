@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from emitted_specs import BOOL, FP16, FP32, INT32, e
 
-from kgen.backends.cutedsl.statements import statements_of
+from kgen.backends.source.statements import statements_of
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.planning import partition

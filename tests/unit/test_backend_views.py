@@ -6,10 +6,11 @@ import emitted_specs
 import pytest
 
 from kgen.backends.cutedsl.gemm_device import FOLDER, section_templates
-from kgen.backends.cutedsl.gemm_views import DeviceView, HostView, KernelView
-from kgen.backends.cutedsl.imports import import_block
-from kgen.backends.cutedsl.lines import LINE, bracketed, listed
+from kgen.backends.cutedsl.gemm_views import DeviceView, HostView
 from kgen.backends.registry import BACKENDS, backend_of
+from kgen.backends.source.gemm_views import KernelView
+from kgen.backends.source.imports import import_block
+from kgen.backends.source.lines import LINE, bracketed, listed
 from kgen.errors.backend import ElementTypeError, NoBackendError
 from kgen.ir.dtype import DType
 from kgen.pipeline import run
@@ -68,11 +69,13 @@ def test_backends_have_their_templates() -> None:
 def test_a_device_without_templates_is_refused() -> None:
     plan = emitted_specs.plan_of("plain")
     assert backend_of(plan).name == "cutedsl"
+    unknown = tuple(replace(v, form=FakeForm("conv")) for v in plan.variants)
     with pytest.raises(NoBackendError, match="no template prints the conv family for sm_90a"):
-        backend_of(replace(plan, variants=tuple(replace(v, form=FakeForm("conv")) for v in plan.variants)))
+        backend_of(replace(plan, variants=unknown))
     other = next(d for d in map(load_device, list_devices()) if d.arch.backend != "cutedsl")
-    with pytest.raises(NoBackendError, match="no template prints the gemm family for gfx") as caught:
-        backend_of(replace(plan, device=other))
+    assert backend_of(replace(plan, device=other)).name == "flydsl"
+    with pytest.raises(NoBackendError, match="no template prints the conv family for gfx") as caught:
+        backend_of(replace(plan, device=other, variants=unknown))
     assert caught.value.exit_code == 3
 
 

@@ -13,9 +13,9 @@ from kgen.bench.geometry import geometry_of
 from kgen.bench.measure import Measured
 from kgen.bench.plan_facts import PlanFacts, read_plan, read_shapes
 from kgen.bench.report import Agreement, Gpu, IsaTarget, Machine
+from kgen.check.evidence import MmaSites
 from kgen.check.package import Expectation
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import MmaSites
 from kgen.errors.check import NotAPackageError, PlanFileError
 from kgen.target import Device, load_device
 

@@ -6,7 +6,8 @@ import pytest
 
 from kgen.check import toolchain
 from kgen.check.binary import kernels_in, read_binary
-from kgen.check.sass import MmaSites, machine_code_of
+from kgen.check.evidence import MmaSites
+from kgen.check.sass import machine_code_of
 from kgen.errors.check import DisassemblerFailedError, NoDeviceCodeError, UnknownIsaError
 
 CODE = machine_code_of("sm_90a")

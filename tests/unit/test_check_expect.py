@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from kgen.check.cutedsl import CtaLimits
+from kgen.check.evidence import KernelEvidence, MmaSites
 from kgen.check.expect import compare
-from kgen.check.hardware import CtaLimits, Hardware
+from kgen.check.hardware import Hardware
 from kgen.check.package import Expectation, PackageFolder
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence, MmaSites
 
 LIMITS = CtaLimits(registers=65536, registers_per_thread=255, smem_bytes=232448)
 EXPECTED = Expectation(
@@ -46,7 +47,7 @@ KERNEL = KernelEvidence(
 
 def findings(expected: Expectation, *variants: VariantEvidence) -> list[str]:
     package = PackageFolder(Path("p"), "p", "h200", "sm90a", "", None, (expected,))
-    return [str(finding) for finding in compare(package, Hardware("sm_90a", "", LIMITS), variants)]
+    return [str(finding) for finding in compare(package, Hardware("sm_90a", LIMITS), variants)]
 
 
 def of_kernel(**changes: Any) -> VariantEvidence:
@@ -123,7 +124,7 @@ def test_another_arch_and_a_failed_compile_are_findings() -> None:
         "tma: architecture: expected sm_90a, found sm_100a"
     ]
     failed = VariantEvidence("tma", failure="ValueError: no")
-    assert findings(EXPECTED, failed) == ["tma: compile: expected a cubin for sm_90a, found ValueError: no"]
+    assert findings(EXPECTED, failed) == ["tma: compile: expected machine code for sm_90a, found ValueError: no"]
 
 
 def test_registers_are_handed_out_by_eight() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from kgen.check import release
 from kgen.check.binary import BinaryEvidence
+from kgen.check.evidence import KernelEvidence
 from kgen.check.release import ReleaseBuild, release_of_extension, release_of_package
 from kgen.check.result import VariantEvidence
-from kgen.check.sass import KernelEvidence
 from kgen.check.toolchain import InstalledFile
 
 COUNTS = (

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from kgen.check.evidence import KernelEvidence, MmaSites
 from kgen.check.launch import Launch, launches_of
-from kgen.check.sass import KernelEvidence, MmaSites, arch_of, evidence_of, kernels_of, machine_code_of
+from kgen.check.sass import arch_of, evidence_of, kernels_of, machine_code_of
 from kgen.errors.check import UnknownIsaError
 
 CODE = machine_code_of("sm_90a")
@@ -155,7 +156,7 @@ def test_mnemonics_come_from_the_arch_file() -> None:
     )
     gemm = kernels_of(LISTING, USAGE, other)[0]
     assert (gemm.mma, gemm.tma_loads, gemm.tma_multicasts, gemm.ffma, gemm.spill_loads) == ((), 0, 0, 2, 2)
-    assert machine_code_of("gfx942").bulk_load == ("buffer_load",)
+    assert machine_code_of("gfx942").spill_load == ("scratch_load",)
     with pytest.raises(UnknownIsaError, match=r"no arch file describes the machine code of sm_75; known: .*sm_90a"):
         machine_code_of("sm_75")
 

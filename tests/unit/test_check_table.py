@@ -28,7 +28,10 @@ KERNEL = KernelEvidence(
     threads=384,
     cluster=(2, 1, 1),
 )
-VARIANTS = (VariantEvidence("row[0]", 0.6, "sm_90a", (KERNEL,), sass="listing"), VariantEvidence("bad", failure="no"))
+VARIANTS = (
+    VariantEvidence("row[0]", 0.6, "sm_90a", (KERNEL,), listing="listing"),
+    VariantEvidence("bad", failure="no"),
+)
 SPILLS = Finding("row[0]", "spills", "at most 0", "1 loads and 1 stores")
 RESULT = CheckResult(Path("p"), "gemm", "h200", "sm_90a", VARIANTS, (SPILLS,), ("edited",), False, 2.5)
 
@@ -63,7 +66,7 @@ def test_json_holds_the_same_without_the_listing() -> None:
     row, failed = value["compiled"]["variants"]
     assert row["kernels"][0]["mma"] == [{"kind": "HGMMA", "shape": "64x256x16.F32.BF16", "sites": 8}]
     assert row["kernels"][0]["code_digest"] == KERNEL.code_digest and row["kernels"][0]["cluster"] == [2, 1, 1]
-    assert "sass" not in row and failed["failure"] == "no"
+    assert "listing" not in row and failed["failure"] == "no"
     assert value["compiled"]["findings"][0]["message"] == str(SPILLS)
     assert RESULT.listing() == "// variant row[0]\nlisting\n"
 

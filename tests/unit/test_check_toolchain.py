@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kgen.check import check_package, toolchain
+from kgen.check import check_package, cutedsl, hardware, toolchain
 from kgen.check import compile as compile_module
 from kgen.check.cache import Cache
 from kgen.check.toolchain import Disassemblers, Tool, find_disassemblers, find_tool
-from kgen.errors.check import CompilerMissingError, DisassemblerFailedError, DisassemblerMissingError
+from kgen.errors.check import (
+    ArchNotCheckableError,
+    CompilerMissingError,
+    DisassemblerFailedError,
+    DisassemblerMissingError,
+)
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_a_failing_tool_is_an_error_with_its_words(tmp_path: Path) -> None:
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool = Tool("any", tmp_path, "1")
-    monkeypatch.setattr(compile_module, "find_disassemblers", lambda: Disassemblers(tool, tool))
+    monkeypatch.setattr(cutedsl, "find_disassemblers", lambda: Disassemblers(tool, tool))
     monkeypatch.setattr(compile_module, "installed_version", lambda name: None)
     (tmp_path / "kernel.py").write_text("VARIANTS = ()\n")
     plan = {"name": "p", "target": {"device": "h200", "arch": "sm_90a"}, "evidence": []}
@@ -65,3 +70,13 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     with pytest.raises(CompilerMissingError, match="needs nvidia-cutlass-dsl, which is not installed in ") as refusal:
         check_package(tmp_path, cache=Cache(tmp_path / "cache"))
     assert "pip install 'kgen[hopper]'" in str(refusal.value)
+
+
+def test_a_back_end_without_a_tool_chain_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(hardware, "TOOLCHAINS", {"cutedsl": cutedsl.CuteDsl})
+    (tmp_path / "kernel.py").write_text("VARIANTS = ()\n")
+    plan = {"name": "p", "target": {"device": "mi300x", "arch": "cdna3"}, "evidence": []}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    refusal = "targets gfx942 with flydsl: with no GPU, packages of cutedsl can be"
+    with pytest.raises(ArchNotCheckableError, match=refusal):
+        check_package(tmp_path)

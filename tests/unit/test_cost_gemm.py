@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgen.families.gemm import cost
-from kgen.families.gemm.cost import choose_raster, tile_grid
+from kgen.families.gemm.cost import choose_raster, completed, tile_grid
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.candidates import GemmCandidates, RankedGemm, legal_set, solve_gemm
 from kgen.planning.rank import rank_gemm
@@ -82,7 +82,7 @@ def test_every_extent_has_a_finite_time(m: int, n: int, k: int, batch: int) -> N
 
 def test_the_raster_reads_no_less_than_the_operands_and_the_best_order_no_more_than_others() -> None:
     facts = GemmFacts(8192, 8192, 8192)
-    columns = legal_set(facts, H200).columns
+    columns = completed(legal_set(facts, H200).columns)
     slots = 132 // tile_grid(columns, facts).cluster_size
     chosen = choose_raster(columns, facts, H200, slots)
     least = 2 * 8192 * 8192 * 2
@@ -93,7 +93,7 @@ def test_the_raster_reads_no_less_than_the_operands_and_the_best_order_no_more_t
 
 def test_operands_that_fit_the_l2_are_read_once() -> None:
     facts = GemmFacts(2048, 2048, 2048)
-    columns = legal_set(facts, H200).columns
+    columns = completed(legal_set(facts, H200).columns)
     assert np.all(choose_raster(columns, facts, H200, np.full(len(columns["tile_m"]), 66)).memory_bytes == 2**24)
 
 

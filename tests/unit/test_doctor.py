@@ -12,6 +12,7 @@ from rich.console import Console
 from kgen import doctor
 from kgen.check.gpu import Gpu
 from kgen.check.match import match_gpus
+from kgen.check.probe import Probe
 from kgen.doctor import Diagnosis, diagnose, doctor_table
 from kgen.target import all_devices
 
@@ -65,12 +66,29 @@ def test_an_unknown_gpu_is_said_to_lack_a_device_file(monkeypatch: pytest.Monkey
 
 
 def test_is_json_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "installed_version", {"torch": "2.13.0"}.get)
     diagnosis = of_gpus(monkeypatch, H200)
     assert json.loads(json.dumps(diagnosis.to_json()))["gpus"][0]["gpu"]["name"] == "NVIDIA H200"
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(doctor_table(diagnosis))
     text = console.export_text()
     assert "NVIDIA H200" in text and "pip install 'kgen[cdna]'" in text
+
+
+def test_what_was_tried_out_and_does_not_work_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    probes = (Probe("flydsl for gfx942", "compiles and is read, 1.0 s"), Probe("flydsl for gfx950", "no", "it aborts"))
+    monkeypatch.setattr(doctor, "probe_toolchains", lambda: probes)
+    monkeypatch.setattr(doctor, "find_gpus", lambda: (H200,))
+    lacks = {item.what: item.remedy for item in diagnose(tries_out=True).missing}
+    assert lacks["flydsl for gfx950: it aborts"] == "pip install 'kgen[cdna]'"
+    assert not any("gfx942" in what for what in lacks)
+    assert not diagnose().probes
+
+
+def test_another_flydsl_than_the_one_kgen_reads_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "installed_version", {"flydsl": "0.6.0"}.get)
+    (line,) = [item.what for item in of_gpus(monkeypatch, H200).missing if item.what.startswith("flydsl 0.5.0")]
+    assert line == "flydsl 0.5.0: kgen reads private parts of it, and 0.6.0 is installed"
 
 
 def test_imports_neither_torch_nor_a_dsl() -> None:

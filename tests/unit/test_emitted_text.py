@@ -13,7 +13,8 @@ import pytest
 import torch
 from code_lines import parts_of
 
-from kgen.backends.cutedsl.names import device_names, host_names
+from kgen.backends.cutedsl.names import device_names
+from kgen.backends.source.names import host_names
 from kgen.errors.backend import CasesDifferError, MixedKernelsError, ModuleNameError
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kgen.backends.cutedsl.gemm_rows import _vector
+from kgen.backends.source.gemm_rows import vector_of
 from kgen.families.gemm.classify import classify_gemm
 from kgen.families.gemm.facts import facts_of
 from kgen.families.gemm.form import GemmForm
@@ -126,4 +126,4 @@ def test_a_staged_load_stays_inside_of_a_contiguous_aligned_run(name: str, align
     form = form_of(torch.matmul, *PRODUCTS[name][:2])
     found = facts_of(form, align)
     operands = ((form.a, form.m, found.a_align), (form.b, form.n, found.b_align))
-    assert tuple(_vector(o, outer, form.k, aligned) for o, outer, aligned in operands) == vectors
+    assert tuple(vector_of(o, outer, form.k, aligned) for o, outer, aligned in operands) == vectors

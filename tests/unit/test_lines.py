@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kgen.backends.cutedsl import statements
-from kgen.backends.cutedsl.lines import LINE, bracketed, fitted, tuple_text
-from kgen.backends.cutedsl.statements import Statement, joined, numbered, statements_of
-from kgen.backends.cutedsl.tokens import items_of, terms_of
+from kgen.backends.source import statements
+from kgen.backends.source.lines import LINE, bracketed, fitted, tuple_text
+from kgen.backends.source.statements import Statement, joined, numbered, statements_of
+from kgen.backends.source.tokens import items_of, terms_of
 
 LONG = "a_name_that_is_long_enough_to_make_lines_long"
 # Statements of every shape that kernels have, too long for a line at some indentation.

@@ -7,7 +7,8 @@ import loop_specs
 import pytest
 from code_lines import called_by, parts_of
 
-from kgen.backends.cutedsl.loop_states import state_of
+from kgen.backends.cutedsl.loop_dialect import CUTEDSL_LOOPS
+from kgen.backends.loops.states import StateMaker
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine, Reduce
 from kgen.resources import templates_dir
@@ -88,6 +89,6 @@ def test_a_kernel_takes_over_what_it_calls_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("combine", Combine)
 def test_states_are_joined_by_a_function_of_the_library_or_their_own(combine: Combine) -> None:
-    state = state_of(Reduce("y", combine, "x", ("i",), DType.FP32), DType.FP32, "y")
+    state = StateMaker(CUTEDSL_LOOPS).state_of(Reduce("y", combine, "x", ("i",), DType.FP32), DType.FP32, "y")
     assert len(state.names) == len(state.types) == len(state.identities)
     assert (state.join in FUNCTIONS) != state.join_source.startswith(f"def {state.join}(a, b):")

@@ -10,8 +10,9 @@ import loop_specs
 import pytest
 import torch
 
-from kgen.backends.cutedsl.loop_device import FOLDER
-from kgen.backends.cutedsl.loop_views import (
+from kgen.backends.cutedsl.loop_dialect import CUTEDSL_LOOPS
+from kgen.backends.loops.names import loop_names
+from kgen.backends.loops.views import (
     FlatKernelView,
     LaunchView,
     LoopFileView,
@@ -20,7 +21,6 @@ from kgen.backends.cutedsl.loop_views import (
     ScanColumnsView,
     ScanRowsView,
 )
-from kgen.backends.cutedsl.names import loop_names
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.render.fields import unread_fields
@@ -66,12 +66,14 @@ def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
     ],
 )
 def test_every_field_is_read(template: str, view: type) -> None:
-    assert unread_fields(f"{FOLDER}/{template}.py.j2", view) == ()
+    assert unread_fields(f"{CUTEDSL_LOOPS.folder}/{template}.py.j2", view) == ()
 
 
 def test_every_field_of_a_reduction_is_read_by_some_template() -> None:
-    resident, streamed = (set(unread_fields(f"{FOLDER}/{t}.py.j2", LoopKernelView)) for t in ("resident", "streamed"))
-    assert (resident, streamed) == ({"LoopKernelView.chunk"}, {"LoopKernelView.meet"})
+    resident, streamed = (
+        set(unread_fields(f"{CUTEDSL_LOOPS.folder}/{t}.py.j2", LoopKernelView)) for t in ("resident", "streamed")
+    )
+    assert (resident, streamed) == ({"LoopKernelView.chunk"}, set())
 
 
 # Rows: the threads of a row lie along it.
@@ -320,12 +322,12 @@ def test_names_of_the_user_make_way() -> None:
 
 @pytest.mark.parametrize("name", ["sum_0", "sumexp_0_top", "rules_x", "launch_x", "join_sum", "case_resident", "x12"])
 def test_every_name_finds_one_that_is_free(name: str) -> None:
-    assert loop_names((name,)) == {name: f"{name}_"}
-    assert loop_names((f"{name}_",)) == {f"{name}_": f"{name}_"}
+    assert loop_names((name,), CUTEDSL_LOOPS) == {name: f"{name}_"}
+    assert loop_names((f"{name}_",), CUTEDSL_LOOPS) == {f"{name}_": f"{name}_"}
 
 
 def test_names_stay_the_users_where_they_can() -> None:
-    assert loop_names(("x", "weight", "a.b", "a_b", "lambda")) == {
+    assert loop_names(("x", "weight", "a.b", "a_b", "lambda"), CUTEDSL_LOOPS) == {
         "x": "x",
         "weight": "weight",
         "a.b": "a_b",
@@ -344,12 +346,12 @@ def test_no_name_of_the_kernel_is_left_to_the_user(name: str) -> None:
     tensors = dict.fromkeys(
         (*(a.name for a in program.arguments), *(t.name for p in program.problems for t in p.tensors))
     )
-    user = set(loop_names(tuple(tensors)).values())
+    user = set(loop_names(tuple(tensors), CUTEDSL_LOOPS).values())
     for function in ast.parse(loop_specs.files_of(name)["kernel.py"]).body:
         if not isinstance(function, ast.FunctionDef) or not re.fullmatch(BINDERS, function.name):
             continue
         used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
-        left = {n for n in used - user if loop_names((n,))[n] == n}
+        left = {n for n in used - user if loop_names((n,), CUTEDSL_LOOPS)[n] == n}
         assert not left, f"{function.name} uses {sorted(left)}, which a tensor may be called"
 
 
@@ -359,3 +361,8 @@ def test_tensors_named_like_functions_of_the_file() -> None:
 
     made = run(spec_from_callable(fn, [torch.empty(64, 64)], name="twice"), load_device("h200")).made
     assert "def twice_flat(v: cutlass.Constexpr, twice_flat_, out):" in made["render"]["kernel.py"]
+
+
+def test_a_quotient_that_is_rounded_is_divided_for() -> None:
+    text = (ROOT / "generated" / "h200" / "quantize_int8_rows" / "kernel.py").read_text(encoding="utf-8")
+    assert "reciprocal" not in text and re.search(r"= x\d+ / x\d+\n", text)

@@ -66,7 +66,7 @@ def parts(text=SPEC, device="h200"):
     programs = tuple((case.id, lower(trace(spec, case), spec)) for case in spec.cases)
     base = spec.accepts.base_alignment_bytes
     target = load_device(device)
-    forms = {case: tuple(map(classify, program.problems)) for case, program in programs}
+    forms = {case: tuple(classify(p, target) for p in program.problems) for case, program in programs}
     plan = plan_program(spec.name, forms, dict(programs), target, {}, base)
     reference = spec.reference.source.strip("\n") + "\n"
     return PackageParts(

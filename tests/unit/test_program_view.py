@@ -12,11 +12,11 @@ import mixed_specs
 import pytest
 import torch
 
-from kgen.backends.cutedsl.names import host_names
 from kgen.backends.cutedsl.program import FOLDER, view_program
 from kgen.backends.cutedsl.program_views import ProgramFileView, ProgramHostView
-from kgen.backends.cutedsl.statements import fitted, joined, numbered, statements_of
 from kgen.backends.registry import backend_of
+from kgen.backends.source.names import host_names
+from kgen.backends.source.statements import fitted, joined, numbered, statements_of
 from kgen.errors.backend import CasesDifferError, ModuleNameError
 from kgen.pipeline import run
 from kgen.render.fields import unread_fields

@@ -284,11 +284,6 @@ def minimum(x, y):
     return cute.arch.fmin(cutlass.Float32(x), cutlass.Float32(y), nan=True)
 
 
-def reciprocal(x):
-    """1 / x, correctly rounded."""
-    return 1.0 / x
-
-
 def digits(index, extents):
     """Coordinates of a linear index."""
     found = []
@@ -475,13 +470,12 @@ def quantize_int8_rows_resident(v: cutlass.Constexpr, x, out0, out1):
         out0_new = fragment(v, out0_at, cutlass.Int8, 1)
         for e in cutlass.range_constexpr(v.vec):
             x4 = x_raw[e, s].to(cutlass.Float32)
-            x5 = reciprocal(x3)
-            x6 = x4 * x5
-            x7 = cute.math.roundeven(x6)
-            x8 = maximum(x7, -127.0)
-            x9 = minimum(x8, 127.0)
-            x10 = x9.to(cutlass.Int32).to(cutlass.Int8)
-            out0_new[e, 0] = x10
+            x5 = x4 / x3
+            x6 = cute.math.roundeven(x5)
+            x7 = maximum(x6, -127.0)
+            x8 = minimum(x7, 127.0)
+            x9 = x8.to(cutlass.Int32).to(cutlass.Int8)
+            out0_new[e, 0] = x9
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
     put(out1, offset(out1_at, at_row), is_row & (lane == 0), x3)
 

@@ -6,15 +6,18 @@ The device and host sections are rendered here, because which of them a file has
 from dataclasses import fields, replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
-from kgen.backends.cutedsl.fused import fused_tensors
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
 from kgen.backends.cutedsl.gemm_host import host_view
-from kgen.backends.cutedsl.gemm_rows import case_view, fields_of, gemm_rules, kind_of, row_view
-from kgen.backends.cutedsl.gemm_views import DeviceView, KernelView
-from kgen.backends.cutedsl.imports import import_block
-from kgen.backends.cutedsl.module import module_text, require_free_names
-from kgen.backends.cutedsl.names import device_names, host_names
+from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
+from kgen.backends.cutedsl.gemm_views import DeviceView
+from kgen.backends.cutedsl.names import device_names
 from kgen.backends.cutedsl.words import describe
+from kgen.backends.source.fused import fused_tensors
+from kgen.backends.source.gemm_rows import case_view
+from kgen.backends.source.gemm_views import KernelView
+from kgen.backends.source.imports import import_block
+from kgen.backends.source.module import module_text, require_free_names
+from kgen.backends.source.names import host_names
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program

@@ -1,10 +1,10 @@
 """DeviceView of a GEMM: operands, epilogue and input ops as source text, and which sections make the kernel."""
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, library_source, print_ops
-from kgen.backends.cutedsl.fused import FusedTensor, fused_tensors, fused_values
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
-from kgen.backends.cutedsl.lines import bracketed
+from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
+from kgen.backends.source.lines import bracketed
 from kgen.errors.backend import ElementTypeError
 from kgen.families.gemm.form import GemmForm, InputOps
 from kgen.ir.dtype import DType

@@ -1,10 +1,10 @@
 """HostView of a GEMM: what each variant is compiled for, and how the host function picks one."""
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
-from kgen.backends.cutedsl.file_text import base_alignment, plan_key, signature_entry, unread_arguments
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView
-from kgen.backends.cutedsl.lines import Lines, bracketed, listed, tuple_text
+from kgen.backends.source.file_text import base_alignment, plan_key, signature_entry, unread_arguments
+from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.errors.backend import ElementTypeError
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType

@@ -1,13 +1,9 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
-from math import gcd
-
-from kgen.backends.cutedsl.file_text import rules_view
-from kgen.backends.cutedsl.file_views import RulesView, ValueView
-from kgen.backends.cutedsl.fused import FusedTensor
-from kgen.backends.cutedsl.gemm_views import CaseView, FieldView, RowView
-from kgen.backends.cutedsl.lines import tuple_text
-from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
+from kgen.backends.source.file_text import rules_view
+from kgen.backends.source.file_views import RulesView, ValueView
+from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
+from kgen.backends.source.gemm_views import FieldView, RowView
 from kgen.families.gemm.rules import bind_gemm
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.rules.specialise import kernel_rules
@@ -79,41 +75,12 @@ def kind_of(variant: GemmVariant) -> str:
     return "no_k" if variant.facts.k == 0 else variant.load_path
 
 
-def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields: tuple[FieldView, ...]) -> CaseView:
-    """Return the constant that holds a case's extents and strides; the DSL has no extent of 0."""
-    values = {
-        "m": str(max(form.m, 1)),
-        "n": str(max(form.n, 1)),
-        "k": str(form.k),
-        "batch": tuple_text(tuple(max(extent, 1) for extent in form.batch)),
-        "a_batch": tuple_text(_extents(form, form.a)),
-        "b_batch": tuple_text(_extents(form, form.b)),
-        "a_stride": tuple_text((form.a.outer, form.a.k, *(s or 0 for s in form.a.batch))),
-        "b_stride": tuple_text((form.b.outer, form.b.k, *(s or 0 for s in form.b.batch))),
-        "d_stride": tuple_text(_stride(form.d)),
-    }
-    values |= {f"{t.name}_stride": tuple_text(_stride(t.source)) for t in fused}
-    taken = {f.name for f in fields}
-    note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
-    return CaseView(
-        constant_of(case), f"case {case}{note}", tuple(ValueView(n, text) for n, text in values.items() if n in taken)
-    )
-
-
 def row_view(variant: GemmVariant) -> RowView:
     """Return the row of one variant."""
-    choice = variant.choice
-    reasons = [
-        f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
-        f"{choice.wave_efficiency:.0%} full; {variant.guard}"
-    ]
-    if variant.runners_up:
-        second = variant.runners_up[0]
-        reasons.append(f"next best: {second.candidate.size}, predicted {second.time_us:.1f} us")
     values = _tile_values(variant)
     if variant.load_path != "simt":
         values = (*values, *_wgmma_values(variant))
-    return RowView(variant.name, constant_of(variant.case), tuple(reasons), values)
+    return RowView(variant.name, constant_of(variant.case), reasons_of(variant), values)
 
 
 def gemm_rules(variant: GemmVariant, plan: GemmPlan) -> RulesView:
@@ -123,19 +90,6 @@ def gemm_rules(variant: GemmVariant, plan: GemmPlan) -> RulesView:
     kept = _SIMT_KEPT if variant.load_path == "simt" else tuple(KEPT)
     rules = kernel_rules(bound, point, kept, lambda name: f"v.{KEPT[name]}" if name in kept else name)
     return rules_view(kind_of(variant), rules)
-
-
-def constant_of(case: str) -> str:
-    """Return the name of a case's constant."""
-    return "CASE_" + "".join(c if c.isalnum() else "_" for c in case).upper()
-
-
-def _extents(form: GemmForm, operand: MatrixAccess) -> tuple[int, ...]:
-    return tuple(extent if s is not None else 1 for extent, s in zip(form.batch, operand.batch, strict=True))
-
-
-def _stride(access: OutputAccess) -> tuple[int, ...]:
-    return (access.m, access.n, *access.batch)
 
 
 def _tile_values(variant: GemmVariant) -> tuple[ValueView, ...]:
@@ -163,14 +117,7 @@ def _wgmma_values(variant: GemmVariant) -> tuple[ValueView, ...]:
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))
     if variant.load_path == "staged":
         form, facts = variant.form, variant.facts
-        values.append(ValueView("a_vector", str(_vector(form.a, form.m, form.k, facts.a_align))))
-        values.append(ValueView("b_vector", str(_vector(form.b, form.n, form.k, facts.b_align))))
+        values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, facts.a_align))))
+        values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, facts.b_align))))
         values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
     return tuple(values)
-
-
-def _vector(operand: MatrixAccess, outer: int, k: int, align: int) -> int:
-    """Return how many elements one staged load takes: as many as are contiguous, aligned and inside of the operand."""
-    if 1 not in (operand.k, operand.outer):
-        return 1
-    return gcd(max(align // operand.dtype.bytes, 1), k if operand.k == 1 else outer)

@@ -7,14 +7,14 @@ names are distinct, what they share stands once, and one host function launches 
 from itertools import zip_longest
 
 from kgen.backends.cutedsl.expressions import library_source
-from kgen.backends.cutedsl.imports import import_block
-from kgen.backends.cutedsl.module import module_text, require_free_names
-from kgen.backends.cutedsl.names import host_names
 from kgen.backends.cutedsl.program_host import program_host_view
 from kgen.backends.cutedsl.program_parts import Part, parts_of
 from kgen.backends.cutedsl.program_views import PartView, ProgramFileView
 from kgen.backends.cutedsl.program_words import describe_program
-from kgen.backends.cutedsl.statements import Statement, joined, statements_of
+from kgen.backends.source.imports import import_block
+from kgen.backends.source.module import module_text, require_free_names
+from kgen.backends.source.names import host_names
+from kgen.backends.source.statements import Statement, joined, statements_of
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.ir.problem import Problem, TensorRole
 from kgen.ir.program import Program

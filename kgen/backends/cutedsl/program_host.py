@@ -1,6 +1,8 @@
 """ProgramHostView: what each variant is compiled for, and how the host function makes tensors and launches kernels."""
 
-from kgen.backends.cutedsl.file_text import (
+from kgen.backends.cutedsl.program_parts import Part
+from kgen.backends.cutedsl.program_views import EntryView, ProgramCaseView, ProgramHostView
+from kgen.backends.source.file_text import (
     allocation_shapes,
     allocations,
     choices,
@@ -8,9 +10,7 @@ from kgen.backends.cutedsl.file_text import (
     returned,
     unread_arguments,
 )
-from kgen.backends.cutedsl.lines import Lines, bracketed, listed, tuple_text
-from kgen.backends.cutedsl.program_parts import Part
-from kgen.backends.cutedsl.program_views import EntryView, ProgramCaseView, ProgramHostView
+from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
 

@@ -4,17 +4,17 @@ import ast
 from dataclasses import dataclass, replace
 
 from kgen.backends.cutedsl.expressions import library_names
-from kgen.backends.cutedsl.file_text import allocated_tensors
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
 from kgen.backends.cutedsl.gemm_host import signature
 from kgen.backends.cutedsl.gemm_rows import kind_of
-from kgen.backends.cutedsl.loop_device import FOLDER as LOOPS_FOLDER
-from kgen.backends.cutedsl.loop_device import kernel_name
-from kgen.backends.cutedsl.loop_host import argument, loop_signatures
-from kgen.backends.cutedsl.loop_views import LoopFileView
+from kgen.backends.cutedsl.loop_dialect import CUTEDSL_LOOPS
 from kgen.backends.cutedsl.loops import view_loops
-from kgen.backends.cutedsl.statements import Statement, fitted, numbered, statements_of
+from kgen.backends.loops.device import kernel_name
+from kgen.backends.loops.host import argument, loop_signatures
+from kgen.backends.loops.views import LoopFileView
+from kgen.backends.source.file_text import allocated_tensors
+from kgen.backends.source.statements import Statement, fitted, numbered, statements_of
 from kgen.ir.graph import GraphInput, InputKind
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
@@ -116,7 +116,7 @@ class _LoopSource:
         assert isinstance(view, LoopFileView)
         self.view, self.shown = replace(view, imports=(), host=()), shown
         self.imports = tuple(ast.unparse(node) for node in ast.parse("\n".join(view.imports)).body)
-        self.signatures = {s.variant: s.lines for s in loop_signatures(variants, programs, shown)}
+        self.signatures = {s.variant: s.lines for s in loop_signatures(variants, programs, shown, CUTEDSL_LOOPS)}
         self.variants = {v.kernel: [o for o in variants if o.kernel == v.kernel] for v in variants}
         library, statements = library_names(), self.statements(self.view)
         self.found = {s.name: s for s in statements if s.name not in library}
@@ -125,7 +125,7 @@ class _LoopSource:
 
     def statements(self, view: LoopFileView) -> tuple[Statement, ...]:
         """Return the statements of a file of loops."""
-        return statements_of(fitted(render(f"{LOOPS_FOLDER}/kernel.py.j2", view)))
+        return statements_of(fitted(render(f"{CUTEDSL_LOOPS.folder}/kernel.py.j2", view)))
 
     def names(self, kernel: str) -> tuple[str, ...]:
         """Return what belongs to one kernel: its rules, its device functions, its launch functions."""
@@ -140,7 +140,7 @@ class _LoopSource:
         rows = tuple(row for row in self.view.rows if row.name in names)
         (table,) = (s for s in self.statements(replace(self.view, rows=rows)) if s.name == "VARIANTS")
         (table,) = numbered([table], number).values()
-        types = {t.name: t.type.dtype for t in problem.tensors}
+        types = {t.name: t.type for t in problem.tensors}
         return Part(
             kernel=problem.name,
             imports=self.imports,
@@ -151,6 +151,6 @@ class _LoopSource:
                 PartVariant(v.name, f"launch_{kernel_name(v)}", f"rules_{v.name}", self.signatures[v.name], False)
                 for v in variants
             ),
-            arguments=tuple(argument(self.shown[t], dtype) for t, dtype in types.items()),
+            arguments=tuple(argument(self.shown[t], type_, CUTEDSL_LOOPS) for t, type_ in types.items()),
             tensors=frozenset(types),
         )

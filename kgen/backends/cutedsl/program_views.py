@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from kgen.backends.cutedsl.file_views import UnreadView
-from kgen.backends.cutedsl.lines import Lines
+from kgen.backends.source.file_views import UnreadView
+from kgen.backends.source.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)

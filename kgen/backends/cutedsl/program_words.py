@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from kgen.backends.cutedsl.loop_words import loop_variant_words
-from kgen.backends.cutedsl.words import accepted_words, source_words, variant_words, wrapped
+from kgen.backends.cutedsl.words import variant_words
+from kgen.backends.loops.words import loop_variant_words
+from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_gemm import GemmVariant

@@ -1,10 +1,9 @@
 """The docstring of an emitted kernel.py: what it computes, for which device, by which plan, and what it accepts."""
 
-import textwrap
 from math import prod
-from pathlib import PurePath
 
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.spec.model import Spec
@@ -44,12 +43,6 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
     return tuple(part for line in lines for part in wrapped(line))
 
 
-def wrapped(line: str) -> list[str]:
-    """Return a line of a docstring in lines that fit, the further ones indented."""
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, 116, subsequent_indent=indent) or [""]
-
-
 def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     """Return how a variant loads, its tile and its grid waves, a line each."""
     candidate = variant.choice.candidate
@@ -62,13 +55,3 @@ def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full"
     return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", tile, waves)
-
-
-def accepted_words(program: Program, names: dict[str, str]) -> str:
-    """Return the arguments of a program with their types."""
-    return "; ".join(f"{names[a.name]} {a.type}" for a in program.arguments)
-
-
-def source_words(spec: Spec) -> str:
-    """Return what a package was made from."""
-    return f"specs/{PurePath(spec.file).name}" if spec.file.endswith((".yaml", ".yml")) else "a PyTorch function"

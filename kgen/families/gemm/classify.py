@@ -21,6 +21,7 @@ from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Contract, Definition, Load, Map, Problem, Store
 
+HALVES = frozenset({DType.BF16, DType.FP16})  # every target multiplies them
 MAX_BATCH_MODES = 3  # a TMA tensor has at most five dimensions, two of them are the tile's
 
 Fold = tuple[str, ...]  # axes that act as one, outermost first
@@ -39,12 +40,13 @@ class _Strides:
         return self.along.get(fold[-1], 0) if fold else 0
 
 
-def classify_gemm(problem: Problem) -> GemmForm:
+def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES) -> GemmForm:
     """Return the GEMM that a Problem is.
 
-    Raises an `UnsupportedError` naming what stands in the way when it is not exactly one matrix product.
+    `narrow` are the types whose widened values are multiplied as they were before. Raises an `UnsupportedError` naming
+    what stands in the way when it is not exactly one matrix product.
     """
-    return _Classifier(problem).run()
+    return _Classifier(problem, narrow).run()
 
 
 def strides_of(problem: Problem, access: Access) -> _Strides:
@@ -65,8 +67,9 @@ def strides_of(problem: Problem, access: Access) -> _Strides:
 class _Classifier:
     """The steps of one classification over one Problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, narrow: frozenset[DType]) -> None:
         self.problem = problem
+        self.narrow = narrow
         self.definitions = problem.definitions()
         self.extents = static_extents(problem)
 
@@ -135,16 +138,16 @@ class _Classifier:
         return [s for s in self.problem.body if not isinstance(s, Store) and s.result in found]
 
     def without_widening(self, a: InputOps, b: InputOps) -> tuple[InputOps, InputOps]:
-        """Drop casts of both operands from one 16-bit type to fp32: products of such values are exact in fp32."""
+        """Drop casts of both operands from one narrow type to that of its sums, in which their products are exact."""
         sources = {self.definitions[ops.source].dtype for ops in (a, b)}
-        if sources in ({DType.BF16}, {DType.FP16}) and all(self.only_widens(ops) for ops in (a, b)):
+        if len(sources) == 1 and sources <= self.narrow and all(self.only_widens(ops) for ops in (a, b)):
             return InputOps(a.source, (), a.source), InputOps(b.source, (), b.source)
         return a, b
 
     def only_widens(self, ops: InputOps) -> bool:
         match ops.ops:
-            case (Map(op=PointwiseOp.CAST, dtype=DType.FP32),):
-                return True
+            case (Map(op=PointwiseOp.CAST, dtype=dtype),):
+                return dtype is self.definitions[ops.source].dtype.accumulator
             case _:
                 return False
 

@@ -1,16 +1,17 @@
 """How long one tile of a GEMM takes, and in which order the tiles should run; docs/cost_model.md derives it.
 
-Works on whole columns of candidates and reads only tile, cluster, stages and the lets that every gemm.rules defines.
+Works on whole columns of candidates and reads only tile, stages, the lets that every gemm.rules defines and those
+columns of `OPTIONAL_COLUMNS`.
 It never rejects. `kgen.planning.rank` multiplies by the grid waves.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.families.gemm.rules_facts import OPTIONAL_COLUMNS, GemmFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
 
@@ -18,6 +19,7 @@ Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray of floats or ints, one entry per candidate
 
 RASTER_GROUPS = (1, 2, 4, 8, 16)
+PARTIAL_BYTES = 4  # of an element of D that a part of k writes for the second kernel
 L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
@@ -41,7 +43,7 @@ FITTED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileGrid:
-    """The output in clusters of tiles: along m, along n, in all; and CTAs per cluster and per compute unit."""
+    """The output in clusters of tiles: along m, along n, in all, parts of k too; CTAs per cluster and compute unit."""
 
     clusters_m: Array
     clusters_n: Array
@@ -61,16 +63,20 @@ class Raster:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """How the tiles run: their order, the grid waves they take, and how many CTAs are active at once."""
+    """How the tiles run: their order, the grid waves they take, how many CTAs are active at once, and on one unit."""
 
     raster: Raster
     waves: Array
     active: Array
+    ctas_per_unit: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileTime:
-    """Microseconds of one tile: what each resource alone would take, the mainloop, the epilogue; once: fill, launch."""
+    """Microseconds of one tile: what each resource alone would take, the mainloop, the epilogue; once: the rest.
+
+    `sum_parts` is the second kernel of a split along k, with what the first one writes for it.
+    """
 
     mma: Array
     smem: Array
@@ -81,7 +87,13 @@ class TileTime:
     mainloop: Array
     epilogue: Array
     fill: Array
+    sum_parts: Array
     launch: float
+
+
+def completed(columns: Columns) -> Columns:
+    """Return candidates with the columns that their arch may lack: all that the functions below take."""
+    return {**{name: np.full_like(columns["tile_m"], count) for name, count in OPTIONAL_COLUMNS.items()}, **columns}
 
 
 def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
@@ -91,22 +103,31 @@ def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
     return TileGrid(
         clusters_m=clusters_m,
         clusters_n=clusters_n,
-        clusters=clusters_m * clusters_n * facts.batch,
+        clusters=clusters_m * clusters_n * facts.batch * columns["split_k"],
         cluster_size=columns["cluster_m"] * columns["cluster_n"],
         ctas_per_unit=np.maximum(columns["ctas_per_unit"], 1).astype(np.int64),
     )
 
 
 def choose_raster(columns: Columns, facts: GemmFacts, device: Device, slots: Array) -> Raster:
-    """Return the order of tiles that reads the fewest bytes from memory, per candidate."""
+    """Return the order of tiles that reads the fewest bytes past L2, per candidate.
+
+    Each die has an L2 of its own and a contiguous share of the tiles. A cache behind them all that holds both operands
+    leaves of their traffic to memory what has to be read once.
+    """
     grid = tile_grid(columns, facts)
+    dies = int(device.value("quantities.dies"))
     best: Raster | None = None
     for along_m in (True, False):
         for group in RASTER_GROUPS:
-            moved = _operand_traffic(columns, facts, device, _Walk(grid, slots, along_m, group))
+            walk = _Walk(grid, np.maximum(slots // dies, 1), along_m, group)
+            moved = _operand_traffic(columns, facts, device.value("quantities.l2") / dies, walk)
             here = Raster(np.full(moved.shape, along_m), np.full(moved.shape, group), moved)
             best = here if best is None else _fewer(best, here)
     assert best is not None
+    behind, least = device.quantity("quantities.last_level_cache"), (facts.m + facts.n) * facts.k * facts.in_bytes
+    if behind is not None and least <= L2_SHARE * behind.value * 1e6:
+        return replace(best, memory_bytes=np.minimum(best.memory_bytes, float(least * facts.batch)))
     return best
 
 
@@ -142,14 +163,14 @@ class _Walk:
         return *sides, one_batch / at_once
 
 
-def _operand_traffic(columns: Columns, facts: GemmFacts, device: Device, walk: _Walk) -> Array:
-    """Return the bytes of A and B read from memory: each wave reads its rows and columns once, unless L2 keeps all."""
+def _operand_traffic(columns: Columns, facts: GemmFacts, l2_megabytes: float, walk: _Walk) -> Array:
+    """Return the bytes of A and B read past L2: each wave reads its rows and columns once, unless L2 keeps all."""
     at_m, at_n, waves = walk.resident
     row_bytes = facts.k * facts.in_bytes
     rows = np.minimum(at_m * columns["cluster_m"] * columns["tile_m"], facts.m)
     cols = np.minimum(at_n * columns["cluster_n"] * columns["tile_n"], facts.n)
     least_a, least_b = facts.m * row_bytes, facts.n * row_bytes
-    keeps_all = least_a + least_b <= L2_SHARE * device.value("quantities.l2") * 1e6
+    keeps_all = least_a + least_b <= L2_SHARE * l2_megabytes * 1e6
     if keeps_all:
         return np.full(rows.shape, float((least_a + least_b) * facts.batch))
     moved = np.maximum(rows * row_bytes * waves, least_a) + np.maximum(cols * row_bytes * waves, least_b)
@@ -159,16 +180,17 @@ def _operand_traffic(columns: Columns, facts: GemmFacts, device: Device, walk: _
 def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> TileTime:
     """Return the time of one tile among all that its launch runs."""
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
-    k_steps = ceil_div(facts.k, columns["tile_k"])
+    k_steps = ceil_div(ceil_div(facts.k, columns["tile_k"]), columns["split_k"])
     memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
     output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
 
     tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
     simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
-    mma = k_steps * (tensor + simt) * np.maximum(columns["ctas_per_unit"], 1) / cycles_per_us
+    mma = k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us
     smem_rate = device.arch.limit("smem_bytes_per_cycle").value
-    smem = k_steps * (columns["smem_read_bytes"] + columns["stage_bytes"]) / smem_rate / boost
-    staged = k_steps * columns["staged_elements"] / (device.value("fitted.staged_rate") * 1e3)
+    smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
+    smem = k_steps * smem_bytes / smem_rate / boost
+    staged = k_steps * columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
     arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 1)
     chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
     latency = k_steps * np.maximum(arrival, chain)
@@ -186,8 +208,16 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
         mainloop=mainloop,
         epilogue=_epilogue(columns, facts, device, launch.active),
         fill=_fill(columns, facts, device, launch.active),
+        sum_parts=_sum_parts(columns, facts, device),
         launch=device.value("fitted.launch"),
     )
+
+
+def _sum_parts(columns: Columns, facts: GemmFacts, device: Device) -> Array:
+    """Return the time of writing all parts of a split along k, and of the kernel that sums them; 0 without a split."""
+    moved = 2 * facts.m * facts.n * facts.batch * PARTIAL_BYTES * columns["split_k"]
+    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
+    return np.where(columns["split_k"] > 1, moved / memory_rate + device.value("fitted.launch"), 0.0)
 
 
 def _contended(*times: Array) -> Array:

@@ -1,10 +1,15 @@
 """The compiled rules of the GEMM family on one arch: what the hardware allows and what the templates print."""
 
+from functools import cache
+
 from kgen.families.gemm.rules_facts import GEMM_VOCABULARY, GemmFacts
 from kgen.families.rules_files import family_rules
+from kgen.ir.dtype import DType
 from kgen.rules.ruleset import RuleSet
-from kgen.rules.solve import BoundRules, bind
+from kgen.rules.solve import BoundRules, bind, solve
 from kgen.target import Arch, Device
+
+_TRIED = 4096  # extents of the products that are tried: every tile divides them
 
 
 def gemm_rules(arch: Arch, *, lowered: bool = True) -> RuleSet:
@@ -15,3 +20,24 @@ def gemm_rules(arch: Arch, *, lowered: bool = True) -> RuleSet:
 def bind_gemm(facts: GemmFacts, device: Device, *, lowered: bool = True) -> BoundRules:
     """Give the rules of a device's arch the facts of one problem."""
     return bind(gemm_rules(device.arch, lowered=lowered), {**device.rule_fields(), **facts.as_mapping()})
+
+
+@cache
+def narrow_products(device: Device) -> frozenset[DType]:
+    """Return the types narrower than their sums that the kernels for a device multiply: the rules leave a candidate."""
+    types = (DType.BF16, DType.FP16, DType.FP8_E4M3, DType.FP8_E5M2, DType.INT8)
+    return frozenset(dtype for dtype in types if _is_multiplied(dtype, device))
+
+
+def _is_multiplied(dtype: DType, device: Device) -> bool:
+    sums = dtype.accumulator
+    facts = GemmFacts(
+        m=_TRIED,
+        n=_TRIED,
+        k=_TRIED,
+        in_dtype=str(dtype),
+        in_bytes=dtype.bytes,
+        out_dtype=str(sums),
+        out_bytes=sums.bytes,
+    )
+    return solve(bind_gemm(facts, device)).count > 0

@@ -40,11 +40,18 @@ REQUIRED_LETS = (
     "epilogue_steps",  # sub-tiles of D that pass through smem
     "direct_elements",  # of D stored one by one
 )
+# Axes and lets that an ISA may have, and what a candidate counts as that has not.
+OPTIONAL_COLUMNS: Mapping[str, int] = {
+    "cluster_m": 1,  # CTAs along m that share a B tile by multicast
+    "cluster_n": 1,
+    "split_k": 1,  # CTAs that share a tile of D; a second kernel sums what they wrote
+}
 DEVICE_FIELDS = (
     "warp_size",
     "threads_per_cta",
     "registers_per_thread",
     "registers_per_unit",
+    "register_granule",
     "smem_bytes_per_cta",
     "smem_bytes_per_unit",
     "cluster_portable",

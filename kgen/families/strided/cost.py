@@ -19,15 +19,11 @@ Array = Any  # np.ndarray, one entry per candidate
 
 OP_CYCLES = 2.1  # issue slots of one op on one element
 VECTOR_CYCLES = 8.0  # of the addresses, loads and stores of one vector
-LANES = 128  # threads of a unit that issue in one cycle
 RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
 # Neighbouring bytes that a CTA reads at once than which more are no better; rows that it holds whole are neighbours.
 LONG_RUN = {"flat": 1, "rows": 4096, "columns": 256}
-FEW_STEPS = {
-    "flat": 1,
-    "rows": 2,
-    "columns": 4,
-}  # vectors in flight than which fewer are no better; twice as many of one
+# Vectors in flight than which fewer are no better; twice as many of one element.
+FEW_STEPS = {"flat": 1, "rows": 2, "columns": 4}
 FLIGHT_BYTES = 1500  # in flight on a unit that are worth nothing
 ENOUGH_BYTES = 32e3  # in flight on a unit that keep the memory busy
 CROWDING = 0.045  # of the time, for each doubling of bytes in flight beyond that where as much is written as read
@@ -39,7 +35,6 @@ DRAIN = 0.13  # of the time of a unit with as many threads, for it is not full w
 FEW_THREADS = 256
 JOIN_CYCLES = 1.6  # issue slots of one shuffle step of one state, and of its square: each part meets the others
 SERIAL = 0.2  # of the computing that a lone CTA on a unit does while nothing is loaded
-L1_BYTES = 160e3  # of a unit, beside what kernels exchange through smem
 L1_COST = 0.34  # of a read that hits L1, in terms of memory
 L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
@@ -88,7 +83,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     flight = shape.per_unit * shape.threads * in_flight
     bandwidth = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")  # bytes/us
     cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * L2_RATE
-    slots_per_us = LANES * device.value("quantities.clock") * 1e3 * units
+    slots_per_us = device.value("fitted.unit_lanes") * device.value("quantities.clock") * 1e3 * units
     work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops) + _joins(shape, facts)
     latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
@@ -97,7 +92,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     times = {
         "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
-        "l2": elements * (facts.load_bytes * shape.sweeps + facts.store_bytes + _shared(shape, facts)) / cache_rate,
+        "l2": elements * _l2_bytes(shape, facts, device) / cache_rate,
         "compute": work / slots_per_us,
         "waiting": one * ctas / active,
         "ctas": ctas * np.where(shape.cluster > 1, CLUSTER_START, 1.0) * device.value("fitted.cta_start") * 1e-3,
@@ -158,15 +153,21 @@ def _crowding(flight: Array, shape: _Shape, facts: LoopFacts) -> Array:
 def _reread(shape: _Shape, facts: LoopFacts, device: Device, active: Array) -> Array:
     """Return what reading the elements once more costs, in terms of the first time."""
     held = shape.rows_of_cta * facts.cols * facts.load_bytes
-    in_l1 = shape.per_unit * held <= L1_BYTES
+    in_l1 = shape.per_unit * held <= device.value("fitted.unit_l1") * 1e3
     in_l2 = active * held <= L2_SHARE * device.value("quantities.l2") * 1e6
     return np.where(shape.chunks == 1, 0.0, np.where(in_l1, L1_COST, np.where(in_l2, L2_COST, AGAIN_COST)))
 
 
-def _shared(shape: _Shape, facts: LoopFacts) -> Array:
+def _l2_bytes(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
+    """Return the bytes of an element that all units read and write."""
+    return facts.load_bytes * shape.sweeps + facts.store_bytes + _shared(shape, facts, device)
+
+
+def _shared(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return the bytes of an element that come from L2 though many rows share them: those that L1 has not kept."""
     footprint = facts.cols * (facts.shared_bytes + facts.load_bytes)
-    missed = np.where(shape.cluster > 1, 1.0, np.clip((footprint - L1_BYTES * 0.8) / L1_BYTES, 0.0, 1.0))
+    l1 = device.value("fitted.unit_l1") * 1e3
+    missed = np.where(shape.cluster > 1, 1.0, np.clip((footprint - l1 * 0.8) / l1, 0.0, 1.0))
     return facts.shared_bytes * missed
 
 
@@ -181,7 +182,8 @@ def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     if facts.layout == "columns":
         read = np.where(shape.row_threads > 1, shape.row_threads + shape.vec, 0)
         return facts.phases * COLUMN_EXCHANGE_US * read
-    warp = WARP_EXCHANGE_US * np.log2(np.maximum(np.minimum(shape.row_threads, 32), 1))
-    smem = np.where(shape.row_threads > 32, SMEM_EXCHANGE_US, 0.0)
+    lanes = device.arch.limit("warp_size").value
+    warp = WARP_EXCHANGE_US * np.log2(np.maximum(np.minimum(shape.row_threads, lanes), 1))
+    smem = np.where(shape.row_threads > lanes, SMEM_EXCHANGE_US, 0.0)
     cluster = np.where(shape.cluster > 1, device.value("fitted.cluster_exchange"), 0.0)
     return np.where(shape.scans, shape.chunks * (shape.steps * warp + 2 * smem), facts.phases * (warp + smem + cluster))

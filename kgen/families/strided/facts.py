@@ -36,7 +36,10 @@ DEVICE_FIELDS = (
     "threads_per_cta",
     "registers_per_thread",
     "registers_per_unit",
+    "register_granule",
+    "simds_per_unit",
     "smem_bytes_per_cta",
+    "smem_bytes_per_unit",
     "cluster_portable",
     "compute_units",
 )
@@ -119,6 +122,14 @@ def large_accesses(form: LoopForm) -> tuple[Access, ...]:
     everything = [a for a in (*form.loads, *form.stores) if step_of(a, form) == 1 and not a.guards]
     moved = {a: form.points_of(a.walk) * a.dtype.bytes for a in everything}
     return tuple(a for a in everything if 4 * moved[a] >= max(moved.values()))
+
+
+def reach_of(access: Access, form: LoopForm) -> int:
+    """Return how many elements a tensor has up to the last one that is accessed, gathered ones included."""
+    walk = access.walk
+    pairs = (*zip(form.kept, walk.kept, strict=True), *zip(form.reduced, walk.reduced, strict=True))
+    gathered = access.gathered[1] * access.gathered[2] if access.gathered else 0
+    return abs(walk.base) + sum(max(extent - 1, 0) * abs(stride) for extent, stride in pairs) + gathered + 1
 
 
 def is_early(access: Access, form: LoopForm) -> bool:

@@ -1,0 +1,101 @@
+"""The problems of the CDNA evidence table: what FlyDSL's own kernel and kgen's compute, and the tile they both use.
+
+The sizes are small, as kernels run in a simulator; what the table compares is per flop or per element of a steady loop.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+GFX942, GFX950 = "gfx942", "gfx950"
+DEVICES = {GFX942: "mi300x", GFX950: "mi355x"}
+
+GEMM_REFERENCE = """
+  def gemm(a, b):
+      return a @ b.T
+"""
+INT8_REFERENCE = """
+  import torch
+
+  def gemm(a, b):
+      return torch._int_mm(a, b.T)
+"""
+SOFTMAX = """
+  import torch
+
+  def softmax(x):
+      return torch.softmax(x, dim=-1)
+"""
+RMS_NORM = """
+  import torch.nn.functional as F
+
+  def rms_norm(x, weight):
+      return F.rms_norm(x, (x.shape[-1],), weight, 1e-5)
+"""
+LAYER_NORM = """
+  import torch.nn.functional as F
+
+  def layer_norm(x, weight, bias):
+      return F.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One row of the table: `peer` names the function of cdna_peers.py that runs FlyDSL's kernel.
+
+    `fixed` are the axes of kgen's candidate that make its tile the peer's. `inputs` are shapes by name, in `dtype`.
+    """
+
+    name: str
+    peer: str
+    isas: tuple[str, ...]
+    dtype: str
+    extents: dict[str, int]
+    reference: str
+    inputs: dict[str, str]
+    tile: str = ""
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def spec(self, isa: str) -> str:
+        """Return the spec of kgen's kernel."""
+        inputs = "".join(f"  {name}: {{shape: {shape}, dtype: {self.dtype}}}\n" for name, shape in self.inputs.items())
+        because = "the tile of the kernel it is compared with"
+        fixed = "".join(f"  {axis}: {{value: {v}, because: {because}}}\n" for axis, v in self.fixed.items())
+        extents = ", ".join(f"{name}: {value}" for name, value in self.extents.items())
+        return (
+            f"name: {self.name}_{isa}\nreference: |{self.reference}inputs:\n{inputs}extents: {{{extents}}}\n"
+            f"targets: [{DEVICES[isa]}]\n" + (f"fixed:\n{fixed}" if fixed else "")
+        )
+
+
+def _gemm(name: str, peer: str, isas: tuple[str, ...], dtype: str, tile: tuple[int, int, int], **fixed: Any) -> Problem:
+    m, n, k = tile
+    return Problem(
+        name=name,
+        peer=peer,
+        isas=isas,
+        dtype=dtype,
+        extents={"M": 2 * m, "N": 2 * n, "K": 8 * k},
+        reference=INT8_REFERENCE if dtype == "int8" else GEMM_REFERENCE,
+        inputs={"a": "[M, K]", "b": "[N, K]"},
+        tile=f"{m}x{n}x{k}",
+        fixed={"tile_m": m, "tile_n": n, "tile_k": k, "split_k": 1, **fixed},
+    )
+
+
+def _rows(name: str, reference: str, inputs: dict[str, str]) -> Problem:
+    return Problem(name, name, (GFX942, GFX950), "bf16", {"M": 8, "N": 4096}, reference, inputs)
+
+
+BOTH = (GFX942, GFX950)
+PROBLEMS = (
+    _gemm("preshuffle_bf16", "preshuffle", BOTH, "bf16", (128, 128, 64)),
+    _gemm("preshuffle_fp16", "preshuffle", BOTH, "fp16", (128, 128, 64)),
+    _gemm("preshuffle_fp8", "preshuffle", BOTH, "fp8_e4m3", (128, 128, 128)),
+    _gemm("preshuffle_int8", "preshuffle", BOTH, "int8", (128, 128, 128)),
+    _gemm("a16w16_bf16", "a16w16", (GFX950,), "bf16", (128, 128, 64)),
+    _gemm("a16w16_bf16_large", "a16w16", (GFX950,), "bf16", (256, 256, 64)),
+    _rows("softmax", SOFTMAX, {"x": "[M, N]"}),
+    _rows("rmsnorm", RMS_NORM, {"x": "[M, N]", "weight": "[N]"}),
+    _rows("layernorm", LAYER_NORM, {"x": "[M, N]", "weight": "[N]", "bias": "[N]"}),
+)

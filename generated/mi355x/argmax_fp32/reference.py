@@ -1,0 +1,5 @@
+def argmax(x):
+    return x.argmax(-1)
+
+
+reference = argmax

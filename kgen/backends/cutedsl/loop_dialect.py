@@ -1,0 +1,56 @@
+"""The words of the CuTe DSL for loop kernels on Hopper."""
+
+from typing import Final
+
+from kgen.backends.cutedsl.expressions import CUTEDSL, memory
+from kgen.backends.loops.dialect import LoopDialect
+from kgen.backends.source.file_text import torch_type
+from kgen.ir.dtype import DType
+
+_FP8 = (DType.FP8_E4M3, DType.FP8_E5M2)  # arrive as bytes
+
+
+def _signature_type(dtype: DType) -> str:
+    return memory(DType.UINT8) if dtype in _FP8 else memory(dtype)
+
+
+CUTEDSL_LOOPS: Final = LoopDialect(
+    values=CUTEDSL,
+    folder="cutedsl/sm90/loops",
+    units="SMs",
+    imports=(
+        "from dataclasses import dataclass",
+        "from functools import cache",
+        "from importlib.metadata import version",
+        "import cutlass",
+        "import cutlass.cute as cute",
+        "import torch",
+        "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
+    ),
+    imports_by_word={"SmemAllocator": "from cutlass.memory import SmemAllocator"},
+    taken=frozenset({"SmemAllocator", "cute", "cutlass"}),
+    index={DType.INT32: "cutlass.Int32", DType.INT64: "cutlass.Int64"},
+    variant_parameter="v: cutlass.Constexpr",
+    tensor_parameter="{0}",
+    entered="",
+    most_bytes=None,
+    given={
+        dtype: f"{{0}} = cute.make_tensor(cute.recast_ptr({{0}}.iterator, dtype={memory(dtype)}), {{0}}.layout)"
+        for dtype in _FP8
+    },
+    has_scalars=True,
+    torch_type=torch_type,
+    signature_type=_signature_type,
+    kept=("vec", "steps", "threads", "row_threads", "cluster"),
+    has_clusters=True,
+    unrolled="cutlass.range_constexpr",
+    true="cutlass.Boolean(True)",
+    exp="cute.math.exp({0}, fastmath=True)",
+    fragment="fragment(v, {access}, {type}, {count})",
+    registers="cute.make_rmem_tensor({shape}, {type})",
+    allocator="SmemAllocator()",
+    scan_slots="({slots},), _ = exchange(v, smem, {type})",
+    scan="{name}_carry = scan_row(v, {name}_totals, {name}_carry, {join}, {first}, {name}_slots)",
+    across={},
+    operations={},
+)

@@ -1,0 +1,1 @@
+"""The FlyDSL back-end: Plan -> View for AMD CDNA."""

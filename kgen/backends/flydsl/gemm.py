@@ -1,0 +1,127 @@
+"""Plan -> KernelView for GEMM on CDNA: the whole kernel.py as printable values.
+
+The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
+"""
+
+from dataclasses import fields
+
+from kgen.backends.flydsl.elements import sum_dtype
+from kgen.backends.flydsl.gemm_device import SHARED, device_view, in_type, memory_type, sections
+from kgen.backends.flydsl.gemm_host import host_view
+from kgen.backends.flydsl.gemm_rows import fields_of, gemm_rules, row_view
+from kgen.backends.flydsl.gemm_views import DeviceView
+from kgen.backends.flydsl.gemm_words import describe
+from kgen.backends.flydsl.names import device_names
+from kgen.backends.source.fused import fused_tensors
+from kgen.backends.source.gemm_rows import case_view
+from kgen.backends.source.gemm_views import KernelView
+from kgen.backends.source.imports import import_block
+from kgen.backends.source.module import module_text, require_free_names
+from kgen.backends.source.names import host_names
+from kgen.errors.backend import CasesDifferError, ElementTypeError
+from kgen.ir.dtype import DType
+from kgen.ir.program import Program
+from kgen.planning.plan import Plan
+from kgen.planning.plan_gemm import GemmPlan, gemm_plan
+from kgen.render import Page, render
+from kgen.spec.model import Spec
+from kgen.target import Arch
+
+_OUTPUTS = (DType.BF16, DType.FP16, DType.FP32, DType.INT32, DType.INT8, DType.UINT8, DType.FP8_E4M3)
+
+
+def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
+    """Return the page of kernel.py. Raises an `UnsupportedError` for a plan that one file cannot hold."""
+    gemm = gemm_plan(plan)
+    program, arch = next(iter(programs.values())), plan.device.arch
+    arguments = tuple(a.name for a in program.arguments)
+    shown, names = host_names(arguments), device_names(arguments, arch)
+    device, rules = _one_view(gemm, names, arch), gemm_rules(gemm)
+    host = render(f"{SHARED}/host.py.j2", host_view(gemm, programs, shown, names, rules)).rstrip("\n").splitlines()
+    module = module_text(spec, program, shown)
+    doc = describe(spec, programs, gemm, shown)
+    imports, constants = _imports(), _constants(gemm, arch)
+    forms = {v.case: v.form for v in gemm.variants}
+    fused = {case: fused_tensors(form, names) for case, form in forms.items()}
+    row_fields = fields_of(gemm, tuple(f.name for f in next(iter(fused.values()))))
+    view = KernelView(
+        title=doc[0],
+        doc=doc[1:],
+        imports=import_block((*imports, *module.imports)),
+        constants=constants,
+        fields=row_fields,
+        cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
+        rows=tuple(row_view(v, fused[v.case], row_fields) for v in gemm.variants),
+        rules=tuple(dict.fromkeys(rules.values())),
+        sections=sections(gemm, names, device),
+        host=(*host, *module.lines),
+    )
+    made = ["Variant", "VARIANTS", *(c.constant for c in view.cases), *(f"rules_{r.load_path}" for r in view.rules)]
+    own = (*imports, *constants, *(f"{name} = None" for name in made), *view.sections, "\n".join(host))
+    require_free_names(module, spec.reference.file, own)
+    return Page(f"{SHARED}/kernel.py.j2", view)
+
+
+def _one_view(plan: GemmPlan, names: dict[str, str], arch: Arch) -> DeviceView:
+    """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
+    first, *others = plan.variants
+    if first.form.d.dtype not in _OUTPUTS:
+        valid = ", ".join(_OUTPUTS)
+        raise ElementTypeError(role="output", tensor=first.form.d.tensor, dtype=first.form.d.dtype, valid=valid)
+    view = device_view(first, names, arch)
+    for other in others:
+        found = device_view(other, names, arch)
+        for one, another in ((getattr(view, f.name), getattr(found, f.name)) for f in fields(DeviceView)):
+            if one != another:
+                raise CasesDifferError(
+                    spec=plan.name, first=first.case, second=other.case, one=str(one), other=str(another)
+                )
+    return view
+
+
+def _imports() -> tuple[str, ...]:
+    return (
+        "from dataclasses import dataclass",
+        "from functools import cache",
+        "from importlib.metadata import version",
+        "from math import prod",
+        "import flydsl.compiler as flyc",
+        "import flydsl.expr as fx",
+        "import torch",
+    )
+
+
+def _constants(plan: GemmPlan, arch: Arch) -> tuple[str, ...]:
+    first, device = plan.variants[0], plan.device
+    form, limits = first.form, dict(arch.limits)
+    out = f"OUT = {memory_type(form.d.dtype, arch)}"
+    acc = f"ACC = {memory_type(sum_dtype(form.mma_dtype), arch)}  # the type of the sums"
+    shared = (
+        f"WARP = {int(limits['warp_size'].value)}",
+        f"XCDS = {int(device.value('quantities.dies'))}  # dies of the {device.name}, each with an L2 of its own",
+        "OUTSIDE = 2**31  # bytes from a buffer's start to where none reaches: loads give 0 there, stores do nothing",
+    )
+    if not first.facts.k:
+        return out, acc, *shared
+    candidate = first.choice.candidate
+    lane = candidate.number("inst_k") * candidate.number("mma") // 64
+    chunk = 16 // form.mma_dtype.bytes
+    return (
+        f"IN = {in_type(first, arch)}  # MFMA's operand type",
+        out,
+        acc,
+        *shared,
+        "CHUNK = 16  # bytes of the widest access of a lane",
+        f"LDS_LINE = {int(limits['smem_banks'].value) * 4}  # bytes of all banks of LDS",
+        f"MFMA_LANE = {lane}  # elements of an operand that a lane gives one MFMA",
+        f"FRAGMENT = {max(lane, chunk)}  # elements of a row that a lane reads at a time: whole chunks, whole MFMAs",
+        *((f"BITS = fx.Int{form.mma_dtype.bits}  # of one element, to move it",) if _turns(plan) else ()),
+    )
+
+
+def _turns(plan: GemmPlan) -> bool:
+    """Return whether a variant transposes in registers; ops before the product bring the text of both layouts."""
+    return any(
+        v.facts.input_ops or (v.load_path == "staged" and "mn" in (v.facts.a_major, v.facts.b_major))
+        for v in plan.variants
+    )

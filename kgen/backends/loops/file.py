@@ -1,0 +1,102 @@
+"""Plan -> LoopFileView for loop kernels: the whole kernel.py as printable values, in the words of a dialect.
+
+The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
+"""
+
+from kgen.backends.loops.device import DeviceText, device_text, launch_text
+from kgen.backends.loops.dialect import LoopDialect
+from kgen.backends.loops.host import loop_host_view, problem_of
+from kgen.backends.loops.names import loop_names
+from kgen.backends.loops.rows import loop_row, loop_rules
+from kgen.backends.loops.views import LoopFileView
+from kgen.backends.loops.words import describe_loops
+from kgen.backends.source.imports import import_block
+from kgen.backends.source.lines import Lines
+from kgen.backends.source.module import module_text, require_free_names
+from kgen.errors.backend import CasesDifferError
+from kgen.families.strided.facts import reach_of
+from kgen.ir.dtype import DType
+from kgen.ir.program import Program
+from kgen.planning.plan import Plan
+from kgen.planning.plan_loops import LoopVariant
+from kgen.render import Page, render
+from kgen.spec.model import Spec
+
+_INT32_LIMIT = 2**31
+
+
+def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
+    """Return the page of kernel.py for a plan whose kernels are all loops."""
+    variants = tuple(v for v in plan.variants if isinstance(v, LoopVariant))
+    program = next(iter(programs.values()))
+    names = loop_names(_tensors(program), dialect)
+    devices = {v.name: device_text(v, names, problem_of(v, programs), dialect) for v in variants}
+    functions = _functions(plan.name, variants, programs, names, devices, dialect)
+    joins = tuple(dict.fromkeys(source for device in devices.values() for source in device.joins))
+    host = render(f"{dialect.folder}/host.py.j2", loop_host_view(plan.name, variants, programs, names, dialect))
+    library = dialect.values.library_source(["\n".join((*joins, *functions))])
+    imports = _imports(dialect, (*joins, *functions), library)
+    module = module_text(spec, program, names)
+    warp = int(plan.device.arch.limit("warp_size").value)
+    doc = describe_loops(spec, programs, plan, variants, names, dialect.units)
+    view = LoopFileView(
+        title=doc[0],
+        doc=doc[1:],
+        imports=import_block((*imports, *module.imports)),
+        constants=_constants(dialect, variants, warp, (*joins, *functions, *library)),
+        rows=tuple(loop_row(v, devices[v.name], dialect, warp) for v in variants),
+        rules=tuple(loop_rules(v, plan.device, dialect) for v in variants),
+        sections=(*library, *joins, *functions),
+        host=(*host.rstrip("\n").splitlines(), *module.lines),
+    )
+    require_free_names(module, spec.reference.file, (*imports, *view.sections, host))
+    return Page(f"{dialect.folder}/kernel.py.j2", view)
+
+
+def _tensors(program: Program) -> tuple[str, ...]:
+    """Return all tensors, the arguments first."""
+    others = (t.name for problem in program.problems for t in problem.tensors)
+    return tuple(dict.fromkeys((*(a.name for a in program.arguments), *others)))
+
+
+def _functions(
+    name: str,
+    variants: tuple[LoopVariant, ...],
+    programs: dict[str, Program],
+    names: dict[str, str],
+    devices: dict[str, DeviceText],
+    dialect: LoopDialect,
+) -> Lines:
+    """Return the device functions, then the launch functions; those that several variants share are one text."""
+    texts: dict[str, tuple[str, str]] = {}  # function -> text, and the case that it was first printed for
+    launches: list[str] = []
+    for v in variants:
+        launch, launch_source = launch_text(v, names, problem_of(v, programs), dialect)
+        launches.append(launch)
+        for function, text in ((devices[v.name].name, devices[v.name].text), (launch, launch_source)):
+            one, first = texts.setdefault(function, (text, v.case))
+            if one != text:
+                raise CasesDifferError(spec=name, first=first, second=v.case, one=one, other=text)
+    device = [function for function in texts if function not in launches]
+    return tuple(texts[function][0] for function in dict.fromkeys((*device, *launches)))
+
+
+def _imports(dialect: LoopDialect, functions: Lines, library: Lines) -> Lines:
+    found = [line for word, line in dialect.imports_by_word.items() if any(word in text for text in functions)]
+    if any("prod(" in text for text in (*functions, *library)):
+        found.append("from math import prod")
+    return (*dialect.imports, *found)
+
+
+def _constants(dialect: LoopDialect, variants: tuple[LoopVariant, ...], warp: int, texts: Lines) -> Lines:
+    if max(_last_offset(v) for v in variants) >= _INT32_LIMIT:
+        index = f"INDEX = {dialect.index[DType.INT64]}  # of tensor elements: offsets pass 2^31"
+    else:
+        index = f"INDEX = {dialect.index[DType.INT32]}  # of tensor elements: every offset is below 2^31"
+    return (index, f"WARP = {warp}") if any("WARP" in text for text in texts) else (index,)
+
+
+def _last_offset(variant: LoopVariant) -> int:
+    """Return the largest element offset of a kernel, of what it gathers included."""
+    form = variant.form
+    return max(form.rows, form.cols, *(reach_of(a, form) - 1 for a in (*form.loads, *form.stores)))

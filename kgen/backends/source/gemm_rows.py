@@ -1,0 +1,64 @@
+"""The rows of a product's VARIANTS on every back-end: extents and strides of a case, and why a choice was made."""
+
+from math import gcd
+
+from kgen.backends.source.file_views import ValueView
+from kgen.backends.source.fused import FusedTensor
+from kgen.backends.source.gemm_views import CaseView, FieldView
+from kgen.backends.source.lines import tuple_text
+from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
+from kgen.planning.plan_gemm import GemmVariant
+
+
+def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields: tuple[FieldView, ...]) -> CaseView:
+    """Return the constant that holds a case's extents and strides; the DSL has no extent of 0."""
+    values = {
+        "m": str(max(form.m, 1)),
+        "n": str(max(form.n, 1)),
+        "k": str(form.k),
+        "batch": tuple_text(tuple(max(extent, 1) for extent in form.batch)),
+        "a_batch": tuple_text(_extents(form, form.a)),
+        "b_batch": tuple_text(_extents(form, form.b)),
+        "a_stride": tuple_text((form.a.outer, form.a.k, *(s or 0 for s in form.a.batch))),
+        "b_stride": tuple_text((form.b.outer, form.b.k, *(s or 0 for s in form.b.batch))),
+        "d_stride": tuple_text(_stride(form.d)),
+    }
+    values |= {f"{t.name}_stride": tuple_text(_stride(t.source)) for t in fused}
+    taken = {f.name for f in fields}
+    note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
+    return CaseView(
+        constant_of(case), f"case {case}{note}", tuple(ValueView(n, text) for n, text in values.items() if n in taken)
+    )
+
+
+def reasons_of(variant: GemmVariant) -> tuple[str, ...]:
+    """Return why a variant has its choice, a line each."""
+    choice = variant.choice
+    reasons = [
+        f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
+        f"{choice.wave_efficiency:.0%} full; {variant.guard}"
+    ]
+    if variant.runners_up:
+        second = variant.runners_up[0]
+        reasons.append(f"next best: {second.candidate.size}, predicted {second.time_us:.1f} us")
+    return tuple(reasons)
+
+
+def constant_of(case: str) -> str:
+    """Return the name of a case's constant."""
+    return "CASE_" + "".join(c if c.isalnum() else "_" for c in case).upper()
+
+
+def _extents(form: GemmForm, operand: MatrixAccess) -> tuple[int, ...]:
+    return tuple(extent if s is not None else 1 for extent, s in zip(form.batch, operand.batch, strict=True))
+
+
+def _stride(access: OutputAccess) -> tuple[int, ...]:
+    return (access.m, access.n, *access.batch)
+
+
+def vector_of(operand: MatrixAccess, outer: int, k: int, align: int) -> int:
+    """Return how many elements one load takes: as many as are contiguous, aligned and inside of the operand."""
+    if 1 not in (operand.k, operand.outer):
+        return 1
+    return gcd(max(align // operand.dtype.bytes, 1), k if operand.k == 1 else outer)

@@ -1,0 +1,53 @@
+"""Python names for the user's tensors: theirs, unless names of the emitted code are in the way."""
+
+import keyword
+import re
+from collections.abc import Callable
+
+TAKEN_BY_HOST = frozenset(
+    {
+        "PLAN",
+        "TypeError",
+        "ValueError",
+        "alignment",
+        "base",
+        "compiled",
+        "d",
+        "device",
+        "error",
+        "found",
+        "function",
+        "kernel",
+        "launches",
+        "made",
+        "name",
+        "next",
+        "refusal",
+        "run",
+        "self",
+        "shape",
+        "sm_count",
+        "stride",
+        "t",
+        "tensors",
+        "torch",
+        "tuple",
+        "variants",
+    }
+)
+
+
+def host_names(tensors: tuple[str, ...]) -> dict[str, str]:
+    """Return a distinct name for every tensor that is free in the host function: the reference's own, if it can be."""
+    return distinct(tensors, lambda name: not keyword.iskeyword(name) and name not in TAKEN_BY_HOST)
+
+
+def distinct(tensors: tuple[str, ...], is_free: Callable[[str], bool]) -> dict[str, str]:
+    """Return a distinct name for every tensor, a free one."""
+    names: dict[str, str] = {}
+    for tensor in tensors:
+        name = re.sub(r"\W", "_", tensor)
+        while not is_free(name) or name in names.values():
+            name += "_"
+        names[tensor] = name
+    return names

@@ -1,0 +1,178 @@
+"""The proof of a package with no GPU to run it: its own test, with its kernels in a simulator.
+
+What is right here is right in two orders of waves and with two patterns in never-written registers and LDS, to the
+bit. Nothing is timed.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from kgen.check.compile import usable_cores
+from kgen.check.dynamic import SimulatedKernel
+from kgen.check.event_process import EventProcess, ProcessEnded
+from kgen.check.hardware import isa_of, toolchain_of
+from kgen.check.package import PackageFolder, read_package
+from kgen.check.toolchains import Simulator
+from kgen.errors.check import NotAPackageError
+
+LIMIT_SECONDS = 900.0  # from one case to the next
+
+Progress = Callable[["SimulatedResult", int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCase:
+    """One case of shapes.json. `compared_elements` of all calls' `elements` were compared with the reference.
+
+    They are fewer where only a part of the workgroups ran. `skipped` are calls that did not run, each with the reason;
+    `not_simulated` says why nothing ran.
+    """
+
+    case: str
+    calls: tuple[str, ...]
+    skipped: tuple[str, ...]
+    failures: tuple[str, ...]
+    kernels: tuple[SimulatedKernel, ...]
+    compared_elements: int
+    elements: int
+    rel_err: float | None
+    not_simulated: str | None
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "SimulatedCase":
+        """Return the case that an event of the simulating process describes."""
+        typed = {
+            "calls": tuple(stored["calls"]),
+            "skipped": tuple(stored["skipped"]),
+            "failures": tuple(stored["failures"]),
+            "kernels": tuple(SimulatedKernel.from_json(row) for row in stored["kernels"]),
+        }
+        return cls(**stored | typed)
+
+    @property
+    def status(self) -> str:
+        """In a word or two."""
+        if self.failures:
+            return "FAIL"
+        return "PASS" if self.not_simulated is None else "not simulated"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object; JSON has no infinities."""
+        error = self.rel_err if self.rel_err is not None and isfinite(self.rel_err) else None
+        kernels = [kernel.to_json() for kernel in self.kernels]
+        return asdict(self) | {"status": self.status, "rel_err": error, "kernels": kernels}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedResult:
+    """What the simulated test of one package showed. `notes` are what it does not show.
+
+    `estimates_us` are the times that the plan expects of the variants: an estimate, no measurement.
+    """
+
+    folder: Path
+    device: str
+    cases: tuple[SimulatedCase, ...]
+    failures: tuple[str, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    estimates_us: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether something ran and nothing was wrong."""
+        return not self.failures
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as one JSON object."""
+        return {
+            "folder": str(self.folder),
+            "device": self.device,
+            "ok": self.ok,
+            "timed": False,
+            "plan_estimates_us": dict(self.estimates_us),
+            "cases": [case.to_json() for case in self.cases],
+            "failures": list(self.failures),
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def simulate_package(folder: Path, *, limit_seconds: float = LIMIT_SECONDS) -> SimulatedResult:
+    """Run a package's test in the simulator of its tool chain, in a subprocess of its own."""
+    package = read_package(folder)
+    for name in ("test_kernel.py", "input.py", "shapes.json"):
+        if not (folder / name).is_file():
+            raise NotAPackageError(folder=folder, missing=name)
+    simulator = toolchain_of(package).simulator()
+    assert simulator is not None
+    started = time.perf_counter()
+    cases, failure = _run(simulator, package, limit_seconds)
+    failures = [line for case in cases for line in case.failures] + ([failure] if failure else [])
+    if not failures and all(case.not_simulated is not None for case in cases):
+        failures.append("no case is small enough to be simulated; --compile-only is the proof that remains here")
+    seconds = time.perf_counter() - started
+    notes = tuple(_notes(package, cases))
+    return SimulatedResult(folder, package.device, cases, tuple(failures), notes, seconds, package.estimates_us)
+
+
+def simulate_packages(
+    folders: Sequence[Path], *, jobs: int | None = None, progress: Progress | None = None
+) -> tuple[SimulatedResult, ...]:
+    """Run the tests of many packages, `jobs` at once (default: the cores there are), in the order of `folders`."""
+    if not folders:
+        return ()
+    with ThreadPoolExecutor(max(1, min(jobs or usable_cores(), len(folders)))) as pool:
+        running = [pool.submit(simulate_package, folder) for folder in folders]
+        for done, future in enumerate(as_completed(running), 1):
+            if progress is not None:
+                progress(future.result(), done, len(folders))
+    return tuple(future.result() for future in running)
+
+
+def _run(
+    simulator: Simulator, package: PackageFolder, limit_seconds: float
+) -> tuple[tuple[SimulatedCase, ...], str | None]:
+    """Return the cases that were answered, and why there are no more."""
+    cases: list[SimulatedCase] = []
+    with tempfile.TemporaryDirectory(prefix="kgen-simulate-", ignore_cleanup_errors=True) as scratch:
+        stderr = (Path(scratch) / "stderr").open("w+b")
+        process = EventProcess(simulator.command(), simulator.environment(isa_of(package)), stderr)
+        try:
+            process.wait_until_up()
+            process.send(simulator.request(package))
+            for event in _events(process, limit_seconds):
+                if event.pop("event") == "failed":
+                    return tuple(cases), f"the package's test could not run: {event['error']}"
+                cases.append(SimulatedCase.from_json(event))
+        except ProcessEnded as error:
+            return tuple(cases), f"the simulating process ended ({error.ending})\n{process.stderr_tail()}".strip()
+        finally:
+            process.close()
+    return tuple(cases), None
+
+
+def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, Any]]:
+    while (event := process.next_event(limit_seconds))["event"] != "done":
+        yield event
+
+
+def _notes(package: PackageFolder, cases: tuple[SimulatedCase, ...]) -> Iterator[str]:
+    for case in cases:
+        if case.not_simulated is not None:
+            yield f"{case.case} was not simulated: {case.not_simulated}"
+            continue
+        yield from (f"{case.case}, {call} was not simulated" for call in case.skipped)
+        if case.compared_elements < case.elements:
+            part = sorted({f"{k.executed_workgroups} of {k.workgroups}" for k in case.kernels})
+            compared = f"{case.compared_elements} of {case.elements} elements compared"
+            yield f"{case.case}: {' and '.join(part)} workgroups ran, {compared}"
+    ran = {kernel.variant for case in cases for kernel in case.kernels}
+    if never := [e.variant for e in package.expectations if e.variant not in ran]:
+        yield f"no simulated call ran {', '.join(never)}"

@@ -1,0 +1,113 @@
+"""The text of kernel.py of products on CDNA over the matrix of specs: clean, short, standalone, stable names alone."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import emitted_specs
+import pytest
+from code_lines import parts_of
+
+from kgen.backends.flydsl.expressions import flydsl
+from kgen.target import load_device
+
+ROOT = Path(__file__).resolve().parents[2]
+DEVICE_LINES, HOST_LINES = 300, 120
+DEVICES = ("mi300x", "mi355x")
+NAMES = tuple(name for name in emitted_specs.NAMES if name != "fixed")  # that one fixes an axis of Hopper's
+HOST = ("NAME", "RULES", "LAUNCH", "POINTERS", "PLAN", "compile_variant", "compiled", "fits", "refusal", "kernel")
+# What one kind of kernel alone calls, where a file has both.
+ONLY = {
+    "gemm_async": (
+        "copy_to_lds",
+        "start_",
+        "turned_swizzle",
+        "read_turned",
+        "await_stage",
+        "overlap_async",
+        "multiply_async",
+    ),
+    "gemm_staged": (
+        "load_",
+        "store_rows",
+        "store_columns",
+        "store_stage",
+        "column_",
+        "read_columns",
+        "overlap_staged",
+        "multiply_staged",
+    ),
+}
+
+
+def kernel(name: str, device: str) -> str:
+    files = emitted_specs.made_of(name, device)["render"]
+    assert isinstance(files, dict)
+    return str(files["kernel.py"])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_lint_and_format(device: str, tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f"{name}.py").write_text(kernel(name, device), encoding="utf-8")
+    settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(tmp_path)]
+    for command in (["check", "--output-format", "concise"], ["format", "--check"]):
+        found = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *settings], capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_length_budgets(name: str, device: str) -> None:
+    parts = parts_of(kernel(name, device))
+    functions = [n.name for n in ast.parse(kernel(name, device)).body if isinstance(n, ast.FunctionDef)]
+    library = flydsl(load_device(device).arch.fp8).library_names()  # the user's ops come on top
+    device_code = [f for f in functions if f not in (*HOST, *library) and not f.startswith(("rules_", "launch_"))]
+    kernels = [f for f in device_code if f in ONLY] or ["gemm_no_k"]
+    for each in kernels:
+        others = tuple(prefix for k in kernels if k != each for prefix in (k, *ONLY[k]))
+        lines = sum(parts[f] for f in device_code if not f.startswith(others))
+        assert lines <= DEVICE_LINES, f"{each}: {lines} code lines"
+    host = sum(parts[part] for part in HOST if part in parts)
+    assert host <= HOST_LINES, f"host part: {host} code lines"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_is_standalone_and_names_what_flydsl_keeps_stable(name: str, device: str) -> None:
+    tree = ast.parse(kernel(name, device))
+    imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    imported |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    roots = {module.split(".")[0] for module in imported}
+    assert roots - set(sys.stdlib_module_names) == {"flydsl", "torch"}
+    used = {ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    assert {n for n in used if n.startswith("flyc.")} <= {
+        "flyc.compile",
+        "flyc.from_c_void_p",
+        "flyc.jit",
+        "flyc.kernel",
+    }
+    rocdl = {n.removeprefix("fx.rocdl.") for n in used if n.startswith("fx.rocdl.")}
+    stable = {"BufferCopy", "MFMA", "make_buffer_ptr", "asyncmark", "wait_asyncmark", "cdna4"}
+    cdna4 = {"cdna4.BufferLoadAsyncLDS128b", "cdna4.LDSReadTrans", "cdna4.MFMA_Scale"}
+    assert rocdl <= stable | cdna4 if device == "mi355x" else rocdl <= stable - {"cdna4"}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rules_of_every_variant_hold_as_printed(device: str) -> None:
+    for name in ("plain", "columns", "fp16", "odd_k", "input_ops", "cases"):
+        text = kernel(name, device)
+        head = text[: text.index("def bytes_of")]
+        rules = head[head.index("@dataclass") :]
+        found: dict[str, object] = {}
+        exec(f"from dataclasses import dataclass\n{rules}", found)
+        variants = found["VARIANTS"]
+        assert isinstance(variants, tuple)
+        for v in variants:
+            table = text.split("RULES = {\n")[1].split("}")[0]
+            function = next(line.split(": ")[1].rstrip(",") for line in table.splitlines() if f'"{v.name}"' in line)
+            broken = [rule for rule, holds, _ in found[function](v) if not holds]  # type: ignore[operator]
+            assert not broken, (name, v.name, broken)
