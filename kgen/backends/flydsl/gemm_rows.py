@@ -118,8 +118,9 @@ def waves_of(variant: GemmVariant) -> int:
     spills where it is off. The workgroup's own warps always fit.
     """
     candidate = variant.choice.candidate
-    own = -(-candidate.number("warps") // _SIMDS)
-    together = own * candidate.number("ctas_per_unit")
+    warps = candidate.number("warps")
+    own = -(-warps // _SIMDS)
+    together = warps * candidate.number("ctas_per_unit") // _SIMDS
     allowed = int(_REGISTERS // (_SPARE * dict(candidate.derived)["lane_regs"]))
     return max(own, min(together, allowed))
 
