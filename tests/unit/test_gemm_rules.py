@@ -180,7 +180,7 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
         and p["tile_n"] % 16 == 0
         and p["tile_n"] <= 256
         and p["tile_k"] * e == 128
-        and acc <= {1: 176, 3: 128}.get(wgs, 216)
+        and acc <= {1: 176, 3: 96}.get(wgs, 216)
         and wgs * registers + producer <= pool
         and smem <= 232448
         and p["cluster_m"] * p["cluster_n"] <= 2
