@@ -18,7 +18,7 @@ from map_eval import evaluated
 from test_expressions import CONSTANTS, inputs_of, operands_of, values_of
 
 from kgen.backends.flydsl.expressions import flydsl
-from kgen.backends.flydsl.forms import form_of
+from kgen.backends.flydsl.forms import FORMS
 from kgen.backends.source.dialect import carried_dtype
 from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.ir.dtype import DType
@@ -170,8 +170,8 @@ def trials_of(dtype: DType) -> Iterator[Trial]:
     """Yield every op in a type, exact and approximate."""
     for approximate in (False, True) if dtype is DType.FP32 else (False,):
         for op in Op:
-            form = form_of(op, dtype, approximate=approximate)
-            if form is None or (approximate and form == form_of(op, dtype)):
+            form = FORMS.of(op, dtype, approximate=approximate)
+            if form is None or (approximate and form == FORMS.of(op, dtype)):
                 continue
             rtol = 1e-12 if dtype is DType.FP64 else 1e-5 if approximate else 4e-6
             for operands in operands_of(op):

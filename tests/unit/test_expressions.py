@@ -20,7 +20,7 @@ from kgen.backends.cutedsl.expressions import (
     print_ops,
     stored,
 )
-from kgen.backends.cutedsl.forms import form_of
+from kgen.backends.cutedsl.forms import FORMS
 from kgen.errors.backend import OpNotPrintedError
 from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.ir.dtype import DType
@@ -96,7 +96,7 @@ def operands_of(op: Op) -> list[tuple]:
 
 def forms(*dtypes: DType, approximate: bool = False) -> list[tuple[DType, Op]]:
     """Return every op that has a form in these types."""
-    return [(d, op) for d in dtypes for op in Op if form_of(op, d, approximate=approximate) is not None]
+    return [(d, op) for d in dtypes for op in Op if FORMS.of(op, d, approximate=approximate) is not None]
 
 
 def inputs_of(op: Op, dtype: DType) -> dict[str, tuple[torch.Tensor, DType]]:

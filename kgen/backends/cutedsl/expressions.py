@@ -5,7 +5,7 @@ Ops with more than one instruction of their own are calls of functions in `templ
 
 from typing import Final
 
-from kgen.backends.cutedsl.forms import form_of
+from kgen.backends.cutedsl.forms import FORMS
 from kgen.backends.source.dialect import Dialect, carried_dtype
 from kgen.ir.dtype import DType
 
@@ -34,7 +34,7 @@ CUTEDSL: Final = Dialect(
     narrowed_by={DType.FP8_E4M3: "to_e4m3", DType.FP8_E5M2: "to_e5m2"},
     widened_by={},
     rounded_by="",
-    form_of=form_of,
+    forms=FORMS,
     library=tuple(f"cutedsl/lib/{file}" for file in _LIBRARY),
 )
 memory, carried, constant = CUTEDSL.memory, CUTEDSL.carried, CUTEDSL.constant

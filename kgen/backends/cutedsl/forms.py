@@ -1,28 +1,13 @@
-"""The form of every pointwise op in the CuTe DSL, by the type its operands are carried in.
-
-Forms are format strings over the operands `{0}`, `{1}`, ... and the carried type `{kind}`. They know the DSL's ways:
-arithmetic on two widths widens, so operands have one type; `//` of integers rounds down, `%` towards zero and `/`
-gives fp32; a comparison of bools is a signed one, where true is -1.
-"""
+"""The forms of pointwise ops that are the CuTe DSL's own; `kgen/backends/source/forms.py` has those of every DSL."""
 
 from typing import Final
 
-from kgen.ir.dtype import DType
+from kgen.backends.source.forms import ARITHMETIC, COMPARISONS, Forms
 from kgen.ir.pointwise import PointwiseOp as Op
 
-_COMPARISONS: Final = {
-    Op.EQ: "{0} == {1}",
-    Op.NE: "{0} != {1}",
-    Op.LT: "{0} < {1}",
-    Op.LE: "{0} <= {1}",
-    Op.GT: "{0} > {1}",
-    Op.GE: "{0} >= {1}",
-}
-_ARITHMETIC: Final = {Op.ADD: "{0} + {1}", Op.SUB: "{0} - {1}", Op.MUL: "{0} * {1}", Op.NEG: "-{0}"}
-
 _FP32: Final = {
-    **_ARITHMETIC,
-    **_COMPARISONS,
+    **ARITHMETIC,
+    **COMPARISONS,
     Op.DIV: "{0} / {1}",
     Op.FLOOR_DIVIDE: "floor_divide({0}, {1})",
     Op.REMAINDER: "remainder({0}, {1})",
@@ -118,55 +103,10 @@ _FP64: Final = _FP32 | {
     Op.LOGSIGMOID: "logsigmoid_f64({0})",
     Op.WHERE: "select_f64({0}, {1}, {2})",
 }
-_BOOL: Final = {
-    Op.EQ: "{0} == {1}",
-    Op.NE: "{0} != {1}",
-    Op.LT: "~{0} & {1}",
-    Op.LE: "~{0} | {1}",
-    Op.GT: "{0} & ~{1}",
-    Op.GE: "{0} | ~{1}",
-    Op.LOGICAL_AND: "{0} & {1}",
-    Op.LOGICAL_OR: "{0} | {1}",
-    Op.LOGICAL_NOT: "~{0}",
-    Op.WHERE: "choose({kind}, {0}, {1}, {2})",
-}
 _INTEGER: Final = {
-    **_ARITHMETIC,
-    **_COMPARISONS,
-    Op.FLOOR_DIVIDE: "{0} // {1}",
-    Op.TRUNC_DIVIDE: "trunc_divide_int({0}, {1})",
-    Op.REMAINDER: "remainder_int({kind}, {0}, {1})",
-    Op.FMOD: "{0} % {1}",
     Op.MAXIMUM: "maximum_int({kind}, {0}, {1})",
     Op.MINIMUM: "minimum_int({kind}, {0}, {1})",
     Op.ABS: "cute.math.abs({0})",
-    Op.SIGN: "sign_int({kind}, {0})",
-    Op.BITWISE_AND: "{0} & {1}",
-    Op.BITWISE_OR: "{0} | {1}",
-    Op.BITWISE_XOR: "{0} ^ {1}",
-    Op.BITWISE_NOT: "~{0}",
-    Op.SHIFT_LEFT: "shift_left({kind}, {0}, {1})",
-    Op.SHIFT_RIGHT: "shift_right({kind}, {0}, {1})",
-    Op.WHERE: "choose({kind}, {0}, {1}, {2})",
-}
-_UNSIGNED: Final = _INTEGER | {
-    Op.REMAINDER: "{0} % {1}",
-    Op.TRUNC_DIVIDE: "{0} // {1}",
-    Op.ABS: "{0}",
-    Op.SHIFT_RIGHT: "shift_right_unsigned({kind}, {0}, {1})",
-    Op.SIGN: "minimum_int({kind}, {0}, {kind}(1))",
 }
 
-
-def form_of(op: Op, dtype: DType, *, approximate: bool = False) -> str | None:
-    """Return the form of an op on operands that are carried as `dtype`, or None where it has none."""
-    match dtype:
-        case DType.BOOL:
-            return _BOOL.get(op)
-        case DType.FP64:
-            return _FP64.get(op)
-        case DType.UINT8:
-            return _UNSIGNED.get(op)
-    if dtype.is_float:
-        return (_FP32_APPROXIMATE if approximate else _FP32).get(op)
-    return _INTEGER.get(op)
+FORMS: Final = Forms(_FP32, _FP32_APPROXIMATE, _FP64, _INTEGER, unsigned_sign="minimum_int({kind}, {0}, {kind}(1))")

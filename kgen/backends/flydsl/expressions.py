@@ -7,7 +7,7 @@ byte in a kernel: the DSL converts none, and its meaning is the arch's, FNUZ on 
 from functools import cache
 from typing import Final
 
-from kgen.backends.flydsl.forms import form_of
+from kgen.backends.flydsl.forms import FORMS
 from kgen.backends.source.dialect import Dialect
 from kgen.ir.dtype import DType
 from kgen.target import Fp8
@@ -42,6 +42,6 @@ def flydsl(fp8: Fp8) -> Dialect:
         # the DSL reads a byte as a signed one
         widened_by={DType.UINT8: "fx.Uint8"} | {dtype: f"from_{name}_{fp8}" for dtype, name in _FP8_NAMES.items()},
         rounded_by="rounded",
-        form_of=form_of,
+        forms=FORMS,
         library=tuple(f"flydsl/lib/{file}" for file in _LIBRARY),
     )

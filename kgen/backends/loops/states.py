@@ -86,7 +86,7 @@ class StateMaker:
         op, first = _JOINS[combine]
         if not dtype.is_float and combine in (Combine.MAX, Combine.MIN):
             first = _limit(dtype, "-inf" if combine is Combine.MAX else "inf")
-        form = self.words.form_of(op, dtype)
+        form = self.words.forms.of(op, dtype)
         if form is None:
             raise OpNotPrintedError(statement=statement, dtype=dtype)
         join, kind = f"join_{combine}" if dtype is DType.FP32 else f"join_{combine}_{dtype}", self.words.carried(dtype)

@@ -6,7 +6,7 @@ from kgen.backends.loops.reads import VectorReads
 from kgen.backends.loops.states import State
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.source.lines import Lines
-from kgen.families.strided.form import Statement, Walk
+from kgen.families.strided.form import LoopForm, Statement, Walk
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Gather, Index, Load, Map, Reduce, Scan, operands_of
@@ -24,6 +24,7 @@ class ValuePrinter:
 
     def __init__(self, symbols: Symbols, reads: VectorReads) -> None:
         self.symbols, self.reads, self.words = symbols, reads, symbols.dialect.values
+        self.told_apart = _told_apart(symbols.form)
 
     def compute(self, values: Iterable[str], scope: Scope) -> None:
         """Print what some values need and the scope does not have."""
@@ -98,19 +99,11 @@ class ValuePrinter:
             if not divisor.value or 1 / divisor.value in _INFINITE:
                 return (s,)
             return (Map(s.result, PointwiseOp.MUL, (dividend, Const(1 / divisor.value)), s.dtype),)
-        if divisor not in rows or dividend in rows or s.result in self._told_apart():
+        if divisor not in rows or dividend in rows or s.result in self.told_apart:
             return (s,)
         inverse = Map(f"{s.result}/", PointwiseOp.RECIPROCAL, (divisor,), s.dtype)
         self.symbols.dtypes[inverse.result] = s.dtype
         return (inverse, Map(s.result, PointwiseOp.MUL, (dividend, inverse.result), s.dtype))
-
-    def _told_apart(self) -> frozenset[str]:
-        """Return the values that whole numbers, comparisons or 8-bit floats are made of."""
-        found = {a.value for a in self.symbols.form.stores if a.dtype not in _SMOOTH}
-        for s in reversed(self.symbols.form.body):
-            if isinstance(s, Map) and (s.result in found or s.op in _STEPS or s.dtype not in _SMOOTH):
-                found.update(operands_of(s))
-        return frozenset(found)
 
     def _element(self, value: str, scope: Scope) -> str:
         """Return the expression of one loaded element."""
@@ -133,3 +126,12 @@ class ValuePrinter:
 
     def _guard(self, walk: Walk, value: str) -> str:
         return f"offset({self.symbols.access('guard', walk)}, {self.symbols.coords(value)})"
+
+
+def _told_apart(form: LoopForm) -> frozenset[str]:
+    """Return the values that whole numbers, comparisons or 8-bit floats are made of."""
+    found = {a.value for a in form.stores if a.dtype not in _SMOOTH}
+    for s in reversed(form.body):
+        if isinstance(s, Map) and (s.result in found or s.op in _STEPS or s.dtype not in _SMOOTH):
+            found.update(operands_of(s))
+    return frozenset(found)

@@ -12,8 +12,9 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Protocol
+from typing import Final
 
+from kgen.backends.source.forms import Forms
 from kgen.errors.backend import OpNotPrintedError
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -22,13 +23,6 @@ from kgen.resources import templates_dir
 
 _SMALLEST: Final = 2.0**-120  # neither it nor its inverse is near the ends of fp32
 _ANY_OPERANDS: Final = (Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT)
-
-
-class Forms(Protocol):
-    """The form of an op on operands that are carried as `dtype`, or None where it has none."""
-
-    def __call__(self, op: Op, dtype: DType, *, approximate: bool = False) -> str | None:
-        """Return a format string over the operands `{0}`, `{1}`, ... and the carried type `{kind}`."""
 
 
 def carried_dtype(dtype: DType) -> DType:
@@ -50,7 +44,7 @@ class Dialect:
     narrowed_by: Mapping[DType, str]
     widened_by: Mapping[DType, str]
     rounded_by: str  # the function that rounds to a narrower type and widens again; empty where `.to` twice does
-    form_of: Forms
+    forms: Forms
     library: tuple[str, ...]
 
     def memory(self, dtype: DType) -> str:
@@ -146,7 +140,7 @@ class Dialect:
         is_fp32_division = approximate and op.op is Op.DIV and dtype is DType.FP32
         if is_fp32_division and (inverse := _inverse(op.operands[1])) is not None:
             return f"{operands[0]} * {inverse!r}"
-        form = self.form_of(op.op, dtype, approximate=approximate)
+        form = self.forms.of(op.op, dtype, approximate=approximate)
         if form is None:
             raise OpNotPrintedError(statement=op, dtype=dtype)
         return form.format(*operands, kind=self.carried(dtype))
