@@ -19,6 +19,7 @@ from kgen.target import Device
 RESOLUTION = 0.01  # relative: candidates whose predictions differ by less count as equal
 TYPICAL_THREADS = 256
 CLUSTER_GAIN = 0.04  # relative: what a cluster has to gain by its prediction, which is the least certain one
+STAGED_GAIN = 0.03  # relative: what staging in smem has to gain beside registers, whose text is shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,26 @@ def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
     """Sort candidates by time over the best, in steps of what the model resolves.
 
     Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
-    vectors a thread, then CTAs of about 256 threads, then the time itself in nanoseconds and the solver's order.
+    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds and
+    the solver's order.
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
-    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0)
+    staged = columns.get("schedule", np.full_like(cluster, "flat", dtype=object)) == "staged"
+    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(staged, 1 + STAGED_GAIN, 1.0)
     resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
     return np.lexsort(
-        (np.round(time.total, 3), size, time.steps, -time.run, cluster, time.rereads, -columns["vec"], resolved)
+        (
+            np.round(time.total, 3),
+            time.sharing,
+            size,
+            time.steps,
+            -time.run,
+            cluster,
+            time.rereads,
+            -columns["vec"],
+            resolved,
+        )
     )
 
 

@@ -1,10 +1,11 @@
 """LoopForms -> variants of one kernel: the aligned one, and one for any base address where that needs another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
+from kgen.families.strided.caching import Eviction, evictions_of
 from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of, width_of
-from kgen.families.strided.form import LoopForm
+from kgen.families.strided.form import Access, LoopForm
 from kgen.planning.choice import Candidate
 from kgen.planning.loops import solve_loop
 from kgen.planning.plan import RUNNERS_UP, Guard, Variant
@@ -14,11 +15,15 @@ from kgen.target import Device
 
 @dataclass(frozen=True, slots=True)
 class LoopVariant(Variant):
-    """A variant of a loop kernel; `base_align` is what its accesses assume of base addresses, in bytes."""
+    """A variant of a loop kernel.
+
+    `base_align` is what its accesses assume of base addresses, in bytes; `evictions` what the L2 is told of its loads.
+    """
 
     form: LoopForm
     facts: LoopFacts
     base_align: int
+    evictions: tuple[tuple[Access, Eviction], ...]
 
     @property
     def schedule(self) -> str:
@@ -33,21 +38,31 @@ def plan_loop(
     device: Device,
     fixed: Mapping[str, Value],
     base_align: int,
-    allocated: frozenset[str] = frozenset(),
+    allocated: Set[str] = frozenset(),
+    later: Set[str] = frozenset(),
 ) -> tuple[LoopVariant, ...]:
-    """Return the variants of one loop kernel in one case; the host function allocates the `allocated` tensors."""
+    """Return the variants of one loop kernel in one case.
+
+    The host function allocates the `allocated` tensors; kernels after this one read the `later` tensors.
+    """
     form = replace(form, given=tuple(t for t in form.given if t not in allocated))
-    aligned = _variant(case, kernel, form, device, fixed, MAX_ACCESS_BYTES)
+    aligned = _variant(case, kernel, form, device, fixed, MAX_ACCESS_BYTES, later)
     if base_align >= MAX_ACCESS_BYTES or not aligned.guard.base_align:
         return (aligned,)
     if form.is_empty:
-        return (_variant(case, kernel, form, device, fixed, base_align),)
-    open_axes = {axis: value for axis, value in fixed.items() if axis != "vec"}
-    return (aligned, _variant(case, kernel, form, device, open_axes, base_align))
+        return (_variant(case, kernel, form, device, fixed, base_align, later),)
+    open_axes = {axis: value for axis, value in fixed.items() if axis != "vec" and value != "staged"}  # of alignment
+    return (aligned, _variant(case, kernel, form, device, open_axes, base_align, later))
 
 
 def _variant(
-    case: str, kernel: str, form: LoopForm, device: Device, fixed: Mapping[str, Value], base_align: int
+    case: str,
+    kernel: str,
+    form: LoopForm,
+    device: Device,
+    fixed: Mapping[str, Value],
+    base_align: int,
+    later: Set[str],
 ) -> LoopVariant:
     facts = facts_of(form, base_align)
     candidates = solve_loop(form.family, facts, device, fixed=fixed, top=RUNNERS_UP + 1)
@@ -56,8 +71,9 @@ def _variant(
     vec = choice.candidate.number("vec")
     given = (a for a in (*form.loads, *form.stores) if a.tensor in form.given)
     guarded = dict.fromkeys(a.tensor for a in given if width_of(a, form, vec, base_align) > 1)
+    schedule = _schedule_of(choice.candidate)
     return LoopVariant(
-        name=f"{case}_{_schedule_of(choice.candidate)}{'' if wide and guarded else '_any'}",
+        name=f"{case}_{schedule}{'' if wide and guarded else '_any'}",
         case=case,
         kernel=kernel,
         guard=Guard(tuple((tensor, MAX_ACCESS_BYTES) for tensor in guarded)) if wide else Guard(()),
@@ -67,6 +83,7 @@ def _variant(
         runners_up=tuple(others),
         candidates=candidates,
         base_align=base_align,
+        evictions=evictions_of(form, facts, device, schedule, vec, base_align, later),
     )
 
 

@@ -1,6 +1,6 @@
 """Programs in kernels -> Plan: the variants of every kernel, each planned by its family, in the order of launch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -85,7 +85,11 @@ def plan_program(
     made = frozenset(
         t.name for p in programs.values() for k in p.problems for t in k.tensors if t.role is TensorRole.OUTPUT
     )
-    found = {kernel: _kernel(kernel, by_case, device, axes, base_align, made) for kernel, by_case in kernels.items()}
+    later = _read_later(programs.values())
+    found = {
+        kernel: _kernel(kernel, by_case, device, axes, base_align, made, later[kernel])
+        for kernel, by_case in kernels.items()
+    }
     variants = [
         _named(v, name, program)
         for case, program in programs.items()
@@ -96,8 +100,25 @@ def plan_program(
     return Plan(name, device, tuple(variants), cut)
 
 
+def _read_later(programs: Iterable[Program]) -> dict[str, frozenset[str]]:
+    """Return, for each kernel, the tensors that kernels after it read."""
+    found: dict[str, frozenset[str]] = {}
+    for program in programs:
+        later: frozenset[str] = frozenset()
+        for problem in reversed(program.problems):
+            found[problem.name] = found.get(problem.name, frozenset()) | later
+            later |= {t.name for t in problem.tensors if t.role is not TensorRole.OUTPUT}
+    return found
+
+
 def _kernel(
-    kernel: str, forms: Mapping[str, Form], device: Device, fixed: Fixed, base_align: int, made: frozenset[str]
+    kernel: str,
+    forms: Mapping[str, Form],
+    device: Device,
+    fixed: Fixed,
+    base_align: int,
+    made: frozenset[str],
+    later: frozenset[str],
 ) -> tuple[Variant, ...]:
     """Return the variants of one kernel in all its cases; a kernel may be a product in some and a loop in others."""
     products = {case: form for case, form in forms.items() if isinstance(form, GemmForm)}
@@ -105,7 +126,7 @@ def _kernel(
     variants: list[Variant] = [*plan_gemm(kernel, products, device, gemm, base_align, made)] if products else []
     for case, form in forms.items():
         if isinstance(form, LoopForm):
-            variants += plan_loop(case, kernel, form, device, fixed[case][form.family], base_align, made)
+            variants += plan_loop(case, kernel, form, device, fixed[case][form.family], base_align, made, later)
     return tuple(variants)
 
 

@@ -48,6 +48,8 @@ def _small_types(i, m, q, s):
 FUNCTIONS = {
     "softmax": (_softmax, e(4096, 1024)),
     "softmax_cluster": (_softmax, e(264, 65536)),
+    "softmax_staged": (_softmax, e(1320, 65536)),
+    "long_sums": (lambda x: x.sum(-1), e(1320, 65536)),
     "softmax_streamed": (_softmax, e(4096, 65536)),
     "row_sums": (lambda x: (x.sum(-1), x.amax(-1), (x > 0).any(-1)), e(4096, 512)),
     "row_bias": (_moments_of_rows, e(4096, 1024), e(1024)),
@@ -86,7 +88,9 @@ RESIDENT, STREAMED = {"schedule": "resident", "cluster": 1}, {"schedule": "strea
 FIXED: dict[str, dict[str, int | str]] = {
     "softmax": RESIDENT,
     "softmax_cluster": {"schedule": "resident", "cluster": 4},
+    "softmax_staged": {"schedule": "staged", "cluster": 1},
     "softmax_streamed": STREAMED,
+    "long_sums": STREAMED,
     "row_sums": RESIDENT,
     "row_bias": RESIDENT,
     "int_sum": RESIDENT,
@@ -131,7 +135,7 @@ def plan_of(name: str) -> Plan:
 
 @cache
 def kernel_of(name: str) -> str:
-    """Return the text of the one device kernel."""
+    """Return the text of the device kernel, of the first one where any base address needs another."""
     text = files_of(name)["kernel.py"]
-    (kernel,) = [s.text for s in statements_of(text) if s.text.startswith("@cute.kernel")]
+    kernel, *_ = [s.text for s in statements_of(text) if s.text.startswith("@cute.kernel")]
     return kernel

@@ -15,7 +15,7 @@ from kgen.resources import templates_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_LINES, HOST_LINES = 120, 120
-WITH_LIBRARY_LINES = 260  # a kernel and the functions it calls, which its file holds, too
+WITH_LIBRARY_LINES = 280  # a kernel and the functions it calls, which its file holds, too
 HOST = (
     *("NAME", "SIGNATURES", "LAUNCH", "RULES", "PERSISTENT", "ACCEPTS", "PLAN"),
     *("compile_variant", "compiled", "refusal", "run", "kernel"),
@@ -82,9 +82,9 @@ def test_every_function_of_the_library_is_in_some_kernel(function: str) -> None:
 def test_a_kernel_takes_over_what_it_calls_and_nothing_else() -> None:
     for name in loop_specs.FUNCTIONS:
         text = loop_specs.files_of(name)["kernel.py"]
-        (kernel,) = loop_kernels(text)
+        called = {f for kernel in loop_kernels(text) for f in called_by(text, kernel)}
         taken = {f for f in FUNCTIONS if f"\ndef {f}(" in text}
-        assert taken == called_by(text, kernel) & set(FUNCTIONS), name
+        assert taken == called & set(FUNCTIONS), name
 
 
 @pytest.mark.parametrize("combine", Combine)

@@ -22,6 +22,7 @@ from kgen.ir.problem import Contract, Scan
 from kgen.planning.loops import (
     CLUSTER_GAIN,
     RESOLUTION,
+    STAGED_GAIN,
     explain_loop,
     legal_loops,
     loop_order,
@@ -137,7 +138,8 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
 
     columns = points.named
     clusters = columns.get("cluster", np.ones_like(columns["vec"]))
-    total = time.total * np.where(clusters > 1, 1 + CLUSTER_GAIN, 1)
+    staged = columns.get("schedule", np.full(points.count, "flat", dtype=object)) == "staged"
+    total = time.total * np.where(clusters > 1, 1 + CLUSTER_GAIN, 1) * np.where(staged, 1 + STAGED_GAIN, 1)
 
     def key(row: int) -> tuple[float, ...]:
         resolved = np.floor(np.log(total[row] / total.min()) / RESOLUTION)
@@ -159,7 +161,7 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
 def test_a_resident_row_is_read_once() -> None:
     points = legal(known()["softmax"])
     schedule, time = points.named["schedule"], loop_time(points.named, known()["softmax"], H200)
-    assert set(schedule) == {"resident", "streamed"}
+    assert set(schedule) == {"resident", "staged", "streamed"}
     whole, chunks = time.l2[schedule == "resident"], time.l2[schedule == "streamed"]
     assert whole.max() < chunks.min(), "a streamed row goes through the caches once for every phase"
 

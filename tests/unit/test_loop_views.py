@@ -70,10 +70,14 @@ def test_every_field_is_read(template: str, view: type) -> None:
 
 
 def test_every_field_of_a_reduction_is_read_by_some_template() -> None:
-    resident, streamed = (
-        set(unread_fields(f"{CUTEDSL_LOOPS.folder}/{t}.py.j2", LoopKernelView)) for t in ("resident", "streamed")
+    resident, staged, streamed = (
+        {
+            name.removeprefix("LoopKernelView.")
+            for name in unread_fields(f"{CUTEDSL_LOOPS.folder}/{t}.py.j2", LoopKernelView)
+        }
+        for t in ("resident", "staged", "streamed")
     )
-    assert (resident, streamed) == ({"LoopKernelView.chunk"}, set())
+    assert (resident, staged, streamed) == ({"chunk", "vectors"}, {"chunk"}, {"vectors"})
 
 
 # Rows: the threads of a row lie along it.
@@ -111,15 +115,16 @@ def test_a_streamed_softmax_reads_its_row_for_every_pass() -> None:
     assert not any("cluster" in line for line in lines)
 
 
-def test_moments_take_the_elements_in_twice_and_their_sum_from_the_mean() -> None:
+def test_moments_are_taken_about_the_first_element_and_their_sum_from_the_mean() -> None:
     in_order(
         "moments",
-        "m2_0_total = m2_0_total + within(v, inside, x0, 0.0)",
-        "m2_0_total = m2_0_total / at_least_one(m2_0_seen)",
-        "x2 = within(v, inside, x1 - m2_0_total, 0.0)",
-        "m2_0_square = m2_0_square + x2 * x2",
+        "m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)",
+        "x1 = within(v, inside, x0 - m2_0_start, 0.0)",
+        "m2_0_total = m2_0_total + x1",
+        "m2_0_square = m2_0_square + x1 * x1",
+        "(m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)",
         "m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
-        "x3 = (m2_0_mean * 1536.0) / 1536.0",
+        "x2 = (m2_0_mean * 1536.0) / 1536.0",
     )
     assert "sum_0" not in loop_specs.kernel_of("moments")
 
@@ -160,8 +165,40 @@ def test_what_all_rows_share_is_read_in_the_last_pass() -> None:
         "out_new = fragment(v, out_at, cutlass.Float32, 1)",
         "bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)",
         "read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)",
-        "x9 = bias_raw[e, 0].to(cutlass.Float32)",
+        "x8 = bias_raw[e, 0].to(cutlass.Float32)",
     )
+
+
+def test_staged_elements_are_copied_into_smem_and_taken_from_there_in_every_phase() -> None:
+    in_order(
+        "softmax_staged",
+        "x_staged = staging(v, smem, x_at, cutlass.BFloat16)",
+        "stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)",
+        "await_staged()",
+        "leave_in_smem()",
+        "x_raw = vector_of(v, x_at, x_staged, s)",
+        "x0 = x_raw[e, 0].to(cutlass.Float32)",
+        "leave_in_smem()",
+        "x_raw = vector_of(v, x_at, x_staged, s)",
+        "leave_in_smem()",
+        "x_raw = vector_of(v, x_at, x_staged, s)",
+        "out_new = fragment(v, out_at, cutlass.BFloat16, 1)",
+    )
+
+
+def accesses_of(name: str) -> dict[str, str]:
+    """Return the accesses of the first variant, by name."""
+    found = re.findall(r"^ +(Access\(.*\)),  # (\w+)$", loop_specs.files_of(name)["kernel.py"], re.MULTILINE)
+    return {at: text for text, at in reversed(found)}
+
+
+def test_what_passes_the_l2_says_when_it_leaves() -> None:
+    assert accesses_of("softmax_staged") == {
+        "x_at": "Access(rows=(65536,), cols=(1,), width=8, l2=EVICT_LAST)",
+        "out_at": "Access(rows=(65536,), cols=(1,), width=8)",
+    }
+    assert "l2=EVICT_FIRST" in accesses_of("long_sums")["x_at"]
+    assert "EVICT" not in loop_specs.files_of("softmax")["kernel.py"], "what is small may stay for the next kernel"
 
 
 # Columns: a thread owns a vector of rows and walks down.
@@ -180,11 +217,11 @@ def test_a_column_sum_holds_a_state_for_each_element_of_a_vector() -> None:
     )
 
 
-def test_states_of_two_passes_are_joined_element_by_element() -> None:
+def test_states_of_gathered_elements_are_joined_row_by_row() -> None:
     in_order(
         "column_moments",
         "for e in cutlass.range_constexpr(v.vec):",
-        "m2_0_total[e] = m2_0_total[e] / at_least_one(m2_0_seen[e])",
+        "m2_0_start[e] = start_of(v, s, inside, x0, m2_0_start[e])",
         "m2_0_count[e], m2_0_mean[e], m2_0[e] = join_moments(",
         "combine_columns(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
     )

@@ -9,7 +9,7 @@
     store argmax -> out[m]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_resident (x on 16 bytes): resident, 8 x 4 elements a thread, 128 threads, 128 of them a row; 32768
+Variant default_resident (x on 16 bytes): resident, 4 x 4 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
 Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 128 threads, 128 of them a row;
   32768 CTAs.
@@ -46,6 +46,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -68,29 +69,29 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 130.5 us, bound by memory; x on 16 bytes
-    # next best: streamed, 2 x 4 elements a thread, 128 threads, 128 of them a row, predicted 131.4 us
+    # predicted 130.2 us, bound by memory; x on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 128 threads, 128 of them a row, predicted 129.6 us
     Variant(
         name="default_resident",
         launch="launch_argmax_fp32_resident",
         rows=(32768,),
         cols=(4096,),
         vec=4,
-        steps=8,
-        threads=128,
-        row_threads=128,
+        steps=4,
+        threads=256,
+        row_threads=256,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=4),  # x_at
             Access(rows=(0,), cols=(1,)),  # index_at
             Access(rows=(1,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 134.6 us, bound by memory; any base address
-    # next best: streamed, 8 x 1 elements a thread, 128 threads, 128 of them a row, predicted 135.0 us
+    # predicted 133.6 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 128 threads, 128 of them a row, predicted 134.1 us
     Variant(
         name="default_resident_any",
         launch="launch_argmax_fp32_resident",
@@ -140,12 +141,12 @@ def rules_default_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 4096,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 4096,
             "a step beyond the row would hold nothing",
         ),
@@ -214,12 +215,12 @@ def rules_default_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 4096,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 4096,
             "a step beyond the row would hold nothing",
         ),
@@ -291,6 +292,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -305,7 +320,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 def element(tensor, start):

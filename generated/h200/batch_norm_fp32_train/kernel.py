@@ -71,7 +71,7 @@
     store add_1 -> out[b, i, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-batch_norm_fp32_train: cut after the first reductions, predicted 3209.2 us; 4709.4 us in one kernel
+batch_norm_fp32_train: cut after the first reductions, predicted 3019.4 us; 4616.8 us in one kernel
 batch_norm_fp32_train_0: h reduced in 256 parts, predicted 1030.4 us; 1482.1 us in one kernel
 Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 128 threads, 128 of them a row; 16384
   CTAs.
@@ -106,6 +106,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 WARP = 32
+EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,8 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_1_at
         ),
     ),
-    # predicted 2178.7 us, bound by memory; x on 16 bytes
-    # next best: 1 x 4 elements a thread, 128 threads, predicted 2179.9 us
+    # predicted 1989.0 us, bound by memory; x on 16 bytes
+    # next best: 2 x 4 elements a thread, 128 threads, predicted 1973.3 us
     Variant(
         name="default_2_flat",
         launch="launch_batch_norm_fp32_train_2_flat",
@@ -224,7 +226,7 @@ VARIANTS = (
         exact=True,
         exchanged=1024,
         accesses=(
-            Access(rows=(1, 262144, 16777216), cols=(), width=4),  # x_at
+            Access(rows=(1, 262144, 16777216), cols=(), width=4, l2=EVICT_LAST),  # x_at
             Access(rows=(0, 1, 0), cols=()),  # buffer_0_at
             Access(rows=(0, 1, 0), cols=()),  # buffer_1_at
             Access(rows=(0, 1, 0), cols=()),  # norm_weight_at
@@ -232,8 +234,8 @@ VARIANTS = (
             Access(rows=(1, 262144, 16777216), cols=(), width=4),  # out_at
         ),
     ),
-    # predicted 2195.1 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 128 threads, predicted 2199.9 us
+    # predicted 2004.6 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 128 threads, predicted 2002.4 us
     Variant(
         name="default_2_flat_any",
         launch="launch_batch_norm_fp32_train_2_flat",
@@ -445,12 +447,12 @@ def rules_default_1_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 256,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 256,
             "a step beyond the row would hold nothing",
         ),
@@ -590,6 +592,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -604,7 +620,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 @cute.jit
@@ -748,10 +764,31 @@ def at_least_one(count):
     return type(count)(cutlass.select_(count > 1.0, count, type(count)(1.0)))
 
 
+def share_of(part, count):
+    """part / count, of fp32 within two units in the last place."""
+    whole = at_least_one(count)
+    return part / whole if type(whole) is cutlass.Float64 else part * cute.arch.rcp_approx(whole)
+
+
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return kind(cutlass.select_(value - value == 0.0, within(v, inside, value, 0.0), kind(0.0)))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean, kind = total / at_least_one(count), type(square)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, kind(cutlass.select_(about_mean < 0.0, kind(0.0), about_mean))
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
-    share = b[0] / at_least_one(count)
+    share = share_of(b[0], count)
     distance = b[1] - a[1]
     return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
 
@@ -778,25 +815,23 @@ def batch_norm_fp32_train_0_streamed(v: cutlass.Constexpr, x, buffer_2, buffer_3
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-        m2_0_total = cutlass.Float32(0.0)
+        m2_0_start = cutlass.Float32(0.0)
         m2_0_seen = cutlass.Float32(0.0)
+        m2_0_total = cutlass.Float32(0.0)
         m2_0_square = cutlass.Float32(0.0)
         for s in cutlass.range_constexpr(v.steps):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
                 x0 = x_raw[e, s]
-                m2_0_total = m2_0_total + within(v, inside, x0, 0.0)
+                m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+                x1 = within(v, inside, x0 - m2_0_start, 0.0)
                 m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
-        m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in cutlass.range_constexpr(v.vec):
-                x1 = x_raw[e, s]
-                x2 = within(v, inside, x1 - m2_0_total, 0.0)
-                m2_0_square = m2_0_square + x2 * x2
-        m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+                m2_0_total = m2_0_total + x1
+                m2_0_square = m2_0_square + x1 * x1
+        m2_0_count, m2_0_mean, m2_0 = join_moments(
+            (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+        )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
     put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 65536.0))
     put(buffer_3, offset(buffer_3_at, at_row), is_row & (lane == 0), m2_0)
@@ -886,8 +921,9 @@ def batch_norm_fp32_train_1_resident(
     m2_1_mean = filled(v, cutlass.Float32, cutlass.Float32(0.0))
     m2_1 = filled(v, cutlass.Float32, cutlass.Float32(0.0))
     sum_2 = filled(v, cutlass.Float32, cutlass.Float32(0.0))
-    m2_1_total = filled(v, cutlass.Float32, 0.0)
+    m2_1_start = filled(v, cutlass.Float32, 0.0)
     m2_1_seen = filled(v, cutlass.Float32, 0.0)
+    m2_1_total = filled(v, cutlass.Float32, 0.0)
     m2_1_square = filled(v, cutlass.Float32, 0.0)
     for s in cutlass.range_constexpr(v.steps):
         col = s * lanes + lane
@@ -898,22 +934,16 @@ def batch_norm_fp32_train_1_resident(
             x2 = buffer_4_raw[e, s]
             x3 = x2 * 1.52587890625e-05
             sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
-            m2_1_total[e] = m2_1_total[e] + within(v, inside, x3, 0.0)
+            m2_1_start[e] = start_of(v, s, inside, x3, m2_1_start[e])
+            x4 = within(v, inside, x3 - m2_1_start[e], 0.0)
             m2_1_seen[e] = m2_1_seen[e] + within(v, inside, cutlass.Float32(1.0), 0.0)
+            m2_1_total[e] = m2_1_total[e] + x4
+            m2_1_square[e] = m2_1_square[e] + x4 * x4
             sum_2[e] = join_sum((sum_2[e],), (within(v, inside, x1, cutlass.Float32(0.0)),))[0]
     for e in cutlass.range_constexpr(v.vec):
-        m2_1_total[e] = m2_1_total[e] / at_least_one(m2_1_seen[e])
-    for s in cutlass.range_constexpr(v.steps):
-        col = s * lanes + lane
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        for e in cutlass.range_constexpr(v.vec):
-            x4 = buffer_4_raw[e, s]
-            x5 = x4 * 1.52587890625e-05
-            x6 = within(v, inside, x5 - m2_1_total[e], 0.0)
-            m2_1_square[e] = m2_1_square[e] + x6 * x6
-    for e in cutlass.range_constexpr(v.vec):
         m2_1_count[e], m2_1_mean[e], m2_1[e] = join_moments(
-            (m2_1_count[e], m2_1_mean[e], m2_1[e]), (m2_1_seen[e], m2_1_total[e], m2_1_square[e])
+            (m2_1_count[e], m2_1_mean[e], m2_1[e]),
+            moments_about(m2_1_start[e], m2_1_seen[e], m2_1_total[e], m2_1_square[e]),
         )
     combine_columns(v, (sum_0,), join_sum, sum_0_parts)
     combine_columns(v, (m2_1_count, m2_1_mean, m2_1), join_moments, m2_1_parts)
@@ -923,22 +953,22 @@ def batch_norm_fp32_train_1_resident(
     buffer_0_new = fragment(v, buffer_0_at, cutlass.Float32, 1)
     buffer_1_new = fragment(v, buffer_1_at, cutlass.Float32, 1)
     for e in cutlass.range_constexpr(v.vec):
-        x7 = m2_1[e] * 65536.0
-        x8 = sum_2[e] + x7
-        x9 = sum_0[e] / 16777216.0
-        x10 = x9 * 0.1
-        x11 = norm_running_mean_raw[e, 0]
-        x12 = x11 * 0.9
-        x13 = x10 + x12
-        x14 = x8 / 16777215.0
-        x15 = x14 * 0.1
-        x16 = norm_running_var_raw[e, 0]
-        x17 = x16 * 0.9
-        x18 = x15 + x17
-        norm_running_mean_new[e, 0] = x13
-        norm_running_var_new[e, 0] = x18
+        x5 = m2_1[e] * 65536.0
+        x6 = sum_2[e] + x5
+        x7 = sum_0[e] / 16777216.0
+        x8 = x7 * 0.1
+        x9 = norm_running_mean_raw[e, 0]
+        x10 = x9 * 0.9
+        x11 = x8 + x10
+        x12 = x6 / 16777215.0
+        x13 = x12 * 0.1
+        x14 = norm_running_var_raw[e, 0]
+        x15 = x14 * 0.9
+        x16 = x13 + x15
+        norm_running_mean_new[e, 0] = x11
+        norm_running_var_new[e, 0] = x16
         buffer_0_new[e, 0] = sum_0[e]
-        buffer_1_new[e, 0] = x8
+        buffer_1_new[e, 0] = x6
     write(
         v,
         norm_running_mean_at,
@@ -964,9 +994,9 @@ def batch_norm_fp32_train_1_resident(
         v, buffer_1_at, buffer_1, offset(buffer_1_at, at_row), buffer_1_at.rows[0], is_row & (lane == 0), buffer_1_new
     )
     e = 0
-    x19 = norm_num_batches_tracked_raw[e, 0]
-    x20 = x19 + cutlass.Int64(1)
-    put(norm_num_batches_tracked, offset(norm_num_batches_tracked_at, at_row), (row == 0) & (lane == 0), x20)
+    x17 = norm_num_batches_tracked_raw[e, 0]
+    x18 = x17 + cutlass.Int64(1)
+    put(norm_num_batches_tracked, offset(norm_num_batches_tracked_at, at_row), (row == 0) & (lane == 0), x18)
 
 
 @cute.kernel

@@ -44,6 +44,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
+EVICT_FIRST = 0x12F0000000000000  # policy of loads in L2: what is read leaves at once
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ VARIANTS = (
         exact=True,
         exchanged=2048,
         accesses=(
-            Access(rows=(1, 2097152), cols=(4096,), width=8),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,), width=8, l2=EVICT_FIRST),  # x_at
             Access(rows=(1, 4096), cols=(0,), width=8),  # buffer_0_at
         ),
     ),
@@ -327,12 +329,12 @@ def rules_default_1_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
@@ -404,6 +406,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -418,7 +434,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 @cute.jit

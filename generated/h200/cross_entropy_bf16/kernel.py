@@ -36,9 +36,9 @@ Variant default_0_streamed (logits on 16 bytes): streamed, 4 x 8 elements a thre
   8192 CTAs.
 Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 128 threads, 128 of them a
   row; 8192 CTAs.
-Variant default_1_resident (classes on 16 bytes): resident, 2 x 4 elements a thread, 1024 threads, 1024 of them a
-  row; 1 CTAs.
-Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a
+Variant default_1_resident (classes on 16 bytes): resident, 4 x 4 elements a thread, 512 threads, 512 of them a row;
+  1 CTAs.
+Variant default_1_resident_any (any base address): resident, 16 x 1 elements a thread, 512 threads, 512 of them a
   row; 1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -63,6 +63,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 WARP = 32
+EVICT_FIRST = 0x12F0000000000000  # policy of loads in L2: what is read leaves at once
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ VARIANTS = (
         exact=False,
         exchanged=8,
         accesses=(
-            Access(rows=(128256,), cols=(1,), width=8),  # logits_at
+            Access(rows=(128256,), cols=(1,), width=8, l2=EVICT_FIRST),  # logits_at
             Access(rows=(1,), cols=(0,)),  # classes_at
             Access(rows=(128256,), cols=(0,)),  # logits_at1
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
@@ -139,7 +141,7 @@ VARIANTS = (
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.7 us, bound by reach; classes on 16 bytes
+    # predicted 4.6 us, bound by reach; classes on 16 bytes
     # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 4.6 us
     Variant(
         name="default_1_resident",
@@ -147,34 +149,34 @@ VARIANTS = (
         rows=(1,),
         cols=(8192,),
         vec=4,
-        steps=2,
-        threads=1024,
-        row_threads=1024,
+        steps=4,
+        threads=512,
+        row_threads=512,
         cluster=1,
         ctas=1,
         exact=True,
-        exchanged=32,
+        exchanged=16,
         accesses=(
             Access(rows=(0,), cols=(1,), width=4),  # buffer_0_at
             Access(rows=(0,), cols=(1,), width=4),  # classes_at
             Access(rows=(0,), cols=(0,)),  # out_at
         ),
     ),
-    # predicted 4.7 us, bound by reach; any base address
-    # next best: resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a row, predicted 4.7 us
+    # predicted 4.6 us, bound by reach; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 4.7 us
     Variant(
         name="default_1_resident_any",
         launch="launch_cross_entropy_bf16_1_resident",
         rows=(1,),
         cols=(8192,),
         vec=1,
-        steps=32,
-        threads=256,
-        row_threads=256,
+        steps=16,
+        threads=512,
+        row_threads=512,
         cluster=1,
         ctas=1,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
             Access(rows=(0,), cols=(1,)),  # buffer_0_at
             Access(rows=(0,), cols=(1,)),  # classes_at
@@ -369,12 +371,12 @@ def rules_default_1_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 8192,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 8192,
             "a step beyond the row would hold nothing",
         ),
@@ -443,12 +445,12 @@ def rules_default_1_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 8192,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 8192,
             "a step beyond the row would hold nothing",
         ),
@@ -530,6 +532,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -544,7 +560,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 def element(tensor, start):

@@ -22,8 +22,8 @@
     store add_1 -> out[b, 16*i + r, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_resident (x on 16 bytes): resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster
-  8; 32768 CTAs.
+Variant default_staged (x on 16 bytes): staged, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster 8;
+  32768 CTAs.
 Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 32768 CTAs.
 
@@ -49,6 +49,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 WARP = 32
+EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 556.0 us, bound by memory; x on 16 bytes
-    # next best: resident, 16 x 2 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 557.9 us
+    # predicted 487.6 us, bound by memory; x on 16 bytes
+    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 500.8 us
     Variant(
-        name="default_resident",
-        launch="launch_group_norm_fp32_resident",
+        name="default_staged",
+        launch="launch_group_norm_fp32_staged",
         rows=(32, 128),
         cols=(4096, 16),
         vec=4,
@@ -97,14 +99,14 @@ VARIANTS = (
         exact=True,
         exchanged=64,
         accesses=(
-            Access(rows=(65536, 2097152), cols=(1, 4096), width=4),  # x_at
+            Access(rows=(65536, 2097152), cols=(1, 4096), width=4, l2=EVICT_LAST),  # x_at
             Access(rows=(16, 0), cols=(0, 1)),  # weight_at
             Access(rows=(16, 0), cols=(0, 1)),  # bias_at
             Access(rows=(65536, 2097152), cols=(1, 4096), width=4),  # out_at
         ),
     ),
-    # predicted 561.8 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 571.1 us
+    # predicted 506.3 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 4, predicted 518.9 us
     Variant(
         name="default_resident_any",
         launch="launch_group_norm_fp32_resident",
@@ -128,16 +130,17 @@ VARIANTS = (
 )
 
 
-def rules_default_resident(v):
+def rules_default_staged(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    load_regs = -(-(v.vec * 4) // 4)
     regs = 24 + load_regs + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile) * v.cluster
-    smem_bytes = 32 * v.steps * max(v.threads / 32, 1)
+    staged_bytes = v.threads * v.steps * v.vec * 4
+    smem_bytes = staged_bytes + 32 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -155,14 +158,19 @@ def rules_default_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 65536,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 65536,
             "a step beyond the row would hold nothing",
+        ),
+        (
+            "vec * stage_bytes >= 16 when schedule == staged",
+            v.vec * 4 >= 16,
+            "asynchronous copies into smem past L1 are of 16 bytes",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -229,12 +237,12 @@ def rules_default_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 65536,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 65536,
             "a step beyond the row would hold nothing",
         ),
@@ -301,6 +309,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -315,7 +337,59 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
+
+
+def staging(v, smem, access, dtype):
+    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
+    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
+    shape = ((access.width, v.vec // access.width), v.steps)
+    strides = ((1, v.threads * access.width), v.threads * v.vec)
+    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
+    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
+
+
+@cute.jit
+def stage(
+    v: cutlass.Constexpr,
+    access: cutlass.Constexpr,
+    tensor,
+    start,
+    step: cutlass.Constexpr,
+    inside,
+    into,
+    s: cutlass.Constexpr,
+):
+    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
+    if inside:
+        for i in cutlass.range_constexpr(v.vec // access.width):
+            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
+            target = into[(None, i), s].iterator.toint()
+            if cutlass.const_expr(access.l2):
+                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
+                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
+            else:
+                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
+                cute.arch.inline_ptx(code, read_only_args=[target, source])
+
+
+def await_staged():
+    """Wait until what this thread copies into smem is there."""
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+
+
+def leave_in_smem():
+    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
+    cute.arch.sync_warp()
+
+
+def vector_of(v, access, staged, s):
+    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
+    found = fragment(v, access, staged.element_type, 1)
+    for i in range(v.vec // access.width):
+        found[(None, i), 0].store(staged[(None, i), s].load())
+    return found
 
 
 @cute.jit
@@ -418,12 +492,98 @@ def at_least_one(count):
     return type(count)(cutlass.select_(count > 1.0, count, type(count)(1.0)))
 
 
+def share_of(part, count):
+    """part / count, of fp32 within two units in the last place."""
+    whole = at_least_one(count)
+    return part / whole if type(whole) is cutlass.Float64 else part * cute.arch.rcp_approx(whole)
+
+
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return kind(cutlass.select_(value - value == 0.0, within(v, inside, value, 0.0), kind(0.0)))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean, kind = total / at_least_one(count), type(square)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, kind(cutlass.select_(about_mean < 0.0, kind(0.0), about_mean))
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
-    share = b[0] / at_least_one(count)
+    share = share_of(b[0], count)
     distance = b[1] - a[1]
     return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
+
+
+@cute.kernel
+def group_norm_fp32_staged(v: cutlass.Constexpr, x, weight, bias, out):
+    """The threads of a row copy its elements into smem, and take them from there in every phase."""
+    x_at, weight_at, bias_at, out_at = v.accesses
+    smem = SmemAllocator()
+    m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
+    enter_cluster(v, (m2_0_parts,))
+    row, lane, lanes = place_in_row(v)
+    is_row, at_row = row_of(v, row, 1)
+    x_staged = staging(v, smem, x_at, cutlass.Float32)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
+    await_staged()
+    meet_cluster(v)
+    m2_0_count = cutlass.Float32(0.0)
+    m2_0_mean = cutlass.Float32(0.0)
+    m2_0 = cutlass.Float32(0.0)
+    m2_0_start = cutlass.Float32(0.0)
+    m2_0_seen = cutlass.Float32(0.0)
+    m2_0_total = cutlass.Float32(0.0)
+    m2_0_square = cutlass.Float32(0.0)
+    leave_in_smem()
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        x_raw = vector_of(v, x_at, x_staged, s)
+        for e in cutlass.range_constexpr(v.vec):
+            x0 = x_raw[e, 0]
+            m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+            x1 = within(v, inside, x0 - m2_0_start, 0.0)
+            m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
+            m2_0_total = m2_0_total + x1
+            m2_0_square = m2_0_square + x1 * x1
+    m2_0_count, m2_0_mean, m2_0 = join_moments(
+        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+    )
+    m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
+    x2 = (m2_0_mean * 65536.0) / 65536.0
+    x3 = m2_0 / 65536.0
+    x4 = x3 + 1e-05
+    x5 = cute.math.rsqrt(x4)
+    leave_in_smem()
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        x_raw = vector_of(v, x_at, x_staged, s)
+        out_new = fragment(v, out_at, cutlass.Float32, 1)
+        weight_raw = fragment(v, weight_at, cutlass.Float32, 1)
+        bias_raw = fragment(v, bias_at, cutlass.Float32, 1)
+        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
+        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
+        for e in cutlass.range_constexpr(v.vec):
+            x6 = x_raw[e, 0]
+            x7 = x6 - x2
+            x8 = x7 * x5
+            x9 = weight_raw[e, 0]
+            x10 = x8 * x9
+            x11 = bias_raw[e, 0]
+            x12 = x10 + x11
+            out_new[e, 0] = x12
+        write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
 @cute.kernel
@@ -444,30 +604,28 @@ def group_norm_fp32_resident(v: cutlass.Constexpr, x, weight, bias, out):
     m2_0_count = cutlass.Float32(0.0)
     m2_0_mean = cutlass.Float32(0.0)
     m2_0 = cutlass.Float32(0.0)
-    m2_0_total = cutlass.Float32(0.0)
+    m2_0_start = cutlass.Float32(0.0)
     m2_0_seen = cutlass.Float32(0.0)
+    m2_0_total = cutlass.Float32(0.0)
     m2_0_square = cutlass.Float32(0.0)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
             x0 = x_raw[e, s]
-            m2_0_total = m2_0_total + within(v, inside, x0, 0.0)
+            m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+            x1 = within(v, inside, x0 - m2_0_start, 0.0)
             m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
-    m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        for e in cutlass.range_constexpr(v.vec):
-            x1 = x_raw[e, s]
-            x2 = within(v, inside, x1 - m2_0_total, 0.0)
-            m2_0_square = m2_0_square + x2 * x2
-    m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+            m2_0_total = m2_0_total + x1
+            m2_0_square = m2_0_square + x1 * x1
+    m2_0_count, m2_0_mean, m2_0 = join_moments(
+        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+    )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    x3 = (m2_0_mean * 65536.0) / 65536.0
-    x4 = m2_0 / 65536.0
-    x5 = x4 + 1e-05
-    x6 = cute.math.rsqrt(x5)
+    x2 = (m2_0_mean * 65536.0) / 65536.0
+    x3 = m2_0 / 65536.0
+    x4 = x3 + 1e-05
+    x5 = cute.math.rsqrt(x4)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
@@ -477,15 +635,31 @@ def group_norm_fp32_resident(v: cutlass.Constexpr, x, weight, bias, out):
         read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
         read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in cutlass.range_constexpr(v.vec):
-            x7 = x_raw[e, s]
-            x8 = x7 - x3
-            x9 = x8 * x6
-            x10 = weight_raw[e, 0]
-            x11 = x9 * x10
-            x12 = bias_raw[e, 0]
-            x13 = x11 + x12
-            out_new[e, 0] = x13
+            x6 = x_raw[e, s]
+            x7 = x6 - x2
+            x8 = x7 * x5
+            x9 = weight_raw[e, 0]
+            x10 = x8 * x9
+            x11 = bias_raw[e, 0]
+            x12 = x10 + x11
+            out_new[e, 0] = x12
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
+
+
+@cute.jit
+def launch_group_norm_fp32_staged(
+    x: cute.Tensor,
+    weight: cute.Tensor,
+    bias: cute.Tensor,
+    out: cute.Tensor,
+    stream,
+    v: cutlass.Constexpr,
+):
+    """Launch on the grid of the plan."""
+    launched = group_norm_fp32_staged(v, x, weight, bias, out)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
 
 
 @cute.jit
@@ -507,7 +681,7 @@ def launch_group_norm_fp32_resident(
 NAME = "group_norm_fp32"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
-    "default_resident": (
+    "default_staged": (
         (cutlass.Float32, (128, 512, 64, 64), (2097152, 4096, 64, 1), 16),  # x
         (cutlass.Float32, (512,), (1,), 4),  # weight
         (cutlass.Float32, (512,), (1,), 4),  # bias
@@ -521,10 +695,11 @@ SIGNATURES = {
     ),
 }
 LAUNCH = {
+    "launch_group_norm_fp32_staged": launch_group_norm_fp32_staged,
     "launch_group_norm_fp32_resident": launch_group_norm_fp32_resident,
 }
 RULES = {
-    "default_resident": rules_default_resident,
+    "default_staged": rules_default_staged,
     "default_resident_any": rules_default_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
@@ -535,7 +710,7 @@ PLAN = {
             ((128, 512, 64, 64), (2097152, 4096, 64, 1)),
         ],
         [
-            {"default_resident": 16, "default_resident_any": 1},
+            {"default_staged": 16, "default_resident_any": 1},
         ],
     ),
 }

@@ -24,8 +24,8 @@
     store gt -> out1[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 8 elements a thread, 256 threads; 32768
-  CTAs.
+Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 16 elements a thread, 128 threads;
+  32768 CTAs.
 Variant default_flat_any (any base address): 4 x 1 elements a thread, 256 threads; 65536 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -49,6 +49,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
+EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -81,33 +83,33 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 104.5 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 1 x 8 elements a thread, 128 threads, predicted 104.3 us
+    # predicted 95.5 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 1 x 16 elements a thread, 64 threads, predicted 95.3 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
         rows=(8192, 8192),
         cols=(),
-        vec=8,
+        vec=16,
         steps=1,
-        threads=256,
+        threads=128,
         row_threads=1,
         cluster=1,
         ctas=32768,
         exact=True,
         exchanged=2048,
         accesses=(
-            Access(rows=(1, 8192), cols=(), width=8),  # mask_at
-            Access(rows=(1, 8448), cols=(), width=8),  # x_at
-            Access(rows=(1, 0), cols=(), width=8),  # row__at
+            Access(rows=(1, 8192), cols=(), width=16, l2=EVICT_LAST),  # mask_at
+            Access(rows=(1, 8448), cols=(), width=16),  # x_at
+            Access(rows=(1, 0), cols=(), width=16),  # row__at
             Access(rows=(8192, 1), cols=()),  # y_at
             Access(rows=(0, 1), cols=()),  # column_at
-            Access(rows=(1, 8192), cols=(), width=8),  # out0_at
-            Access(rows=(1, 8192), cols=(), width=8),  # out1_at
+            Access(rows=(1, 8192), cols=(), width=16),  # out0_at
+            Access(rows=(1, 8192), cols=(), width=16),  # out1_at
         ),
     ),
-    # predicted 105.1 us, bound by memory; any base address
-    # next best: 4 x 1 elements a thread, 512 threads, predicted 106.0 us
+    # predicted 97.4 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 256 threads, predicted 97.2 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -232,6 +234,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -246,7 +262,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 @cute.jit

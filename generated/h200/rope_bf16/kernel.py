@@ -27,7 +27,7 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_flat (x on 16 bytes, cosine on 16 bytes, sine on 16 bytes): 1 x 8 elements a thread, 128 threads;
   65536 CTAs.
-Variant default_flat_any (any base address): 4 x 1 elements a thread, 256 threads; 65536 CTAs.
+Variant default_flat_any (any base address): 8 x 1 elements a thread, 256 threads; 32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[4,4096,32,128]; cosine fp32[4096,64]; sine fp32[4096,64]
@@ -49,6 +49,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
+EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 102.8 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
-    # next best: 1 x 4 elements a thread, 256 threads, predicted 103.3 us
+    # predicted 95.7 us, bound by memory; x on 16 bytes, cosine on 16 bytes, sine on 16 bytes
+    # next best: 2 x 8 elements a thread, 128 threads, predicted 96.6 us
     Variant(
         name="default_flat",
         launch="launch_rope_bf16_flat",
@@ -97,27 +99,27 @@ VARIANTS = (
         exact=True,
         exchanged=1024,
         accesses=(
-            Access(rows=(1, 0, 128, 4096, 16777216), cols=(), width=8),  # x_at
+            Access(rows=(1, 0, 128, 4096, 16777216), cols=(), width=8, l2=EVICT_LAST),  # x_at
             Access(rows=(1, 0, 0, 64, 0), cols=(), width=8),  # cosine_at
-            Access(rows=(1, 0, 128, 4096, 16777216), cols=(), base=64, width=8),  # x_at1
+            Access(rows=(1, 0, 128, 4096, 16777216), cols=(), base=64, width=8, l2=EVICT_LAST),  # x_at1
             Access(rows=(1, 0, 0, 64, 0), cols=(), width=8),  # sine_at
             Access(rows=(1, 64, 128, 4096, 16777216), cols=(), width=8),  # out_at
             Access(rows=(0, 1, 0, 0, 0), cols=()),  # index_at
         ),
     ),
-    # predicted 105.2 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 256 threads, predicted 106.1 us
+    # predicted 98.9 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 128 threads, predicted 98.4 us
     Variant(
         name="default_flat_any",
         launch="launch_rope_bf16_flat",
         rows=(64, 2, 32, 4096, 4),
         cols=(),
         vec=1,
-        steps=4,
+        steps=8,
         threads=256,
         row_threads=1,
         cluster=1,
-        ctas=65536,
+        ctas=32768,
         exact=False,
         exchanged=256,
         accesses=(
@@ -235,6 +237,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -249,7 +265,7 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
 @cute.jit

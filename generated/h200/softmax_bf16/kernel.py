@@ -15,16 +15,16 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant rows_256_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 16 of them a row; 4096
   CTAs.
-Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 128 threads, 32 of them a row;
-  16384 CTAs.
-Variant rows_4096_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of them a row; 32768
+Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 256 threads, 32 of them a row;
+  8192 CTAs.
+Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 128 threads, 128 of them a row; 32768
   CTAs.
 Variant rows_4096_resident_any (any base address): resident, 32 x 1 elements a thread, 128 threads, 128 of them a
   row; 32768 CTAs.
-Variant rows_131072_resident (x on 16 bytes): resident, 8 x 8 elements a thread, 256 threads, 256 of them a row,
-  cluster 8; 16384 CTAs.
-Variant rows_131072_resident_any (any base address): resident, 16 x 1 elements a thread, 1024 threads, 1024 of them
-  a row, cluster 8; 16384 CTAs.
+Variant rows_131072_staged (x on 16 bytes): staged, 8 x 8 elements a thread, 256 threads, 256 of them a row, cluster
+  8; 16384 CTAs.
+Variant rows_131072_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
+  row; 2048 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   rows_256: x bf16[65536,256]
@@ -50,6 +50,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 WARP = 32
+EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Access:
     cols: tuple[int, ...]
     base: int = 0
     width: int = 1  # elements that one access moves
+    l2: int = 0  # policy of its loads in L2, if any
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Variant:
 
 VARIANTS = (
     # predicted 19.7 us, bound by memory; x on 16 bytes
-    # next best: resident, 2 x 8 elements a thread, 128 threads, 16 of them a row, predicted 19.5 us
+    # next best: resident, 1 x 8 elements a thread, 256 threads, 32 of them a row, predicted 19.6 us
     Variant(
         name="rows_256_resident",
         launch="launch_softmax_bf16_resident",
@@ -102,8 +104,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 21.9 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 128 threads, 16 of them a row, predicted 22.0 us
+    # predicted 21.8 us, bound by memory; any base address
+    # next best: resident, 8 x 1 elements a thread, 128 threads, 32 of them a row, predicted 21.6 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -111,39 +113,39 @@ VARIANTS = (
         cols=(256,),
         vec=1,
         steps=8,
-        threads=128,
+        threads=256,
         row_threads=32,
         cluster=1,
-        ctas=16384,
+        ctas=8192,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(256,), cols=(1,)),  # x_at
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 137.7 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 128 threads, 128 of them a row, predicted 137.1 us
+    # predicted 127.5 us, bound by memory; x on 16 bytes
+    # next best: staged, 8 x 8 elements a thread, 64 threads, 64 of them a row, predicted 124.8 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=8,
-        steps=2,
-        threads=256,
-        row_threads=256,
+        steps=4,
+        threads=128,
+        row_threads=128,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
-            Access(rows=(4096,), cols=(1,), width=8),  # x_at
+            Access(rows=(4096,), cols=(1,), width=8, l2=EVICT_LAST),  # x_at
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 143.7 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 147.1 us
+    # predicted 136.2 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 128 of them a row, predicted 141.0 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -162,11 +164,11 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 289.6 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 4 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 286.9 us
+    # predicted 251.0 us, bound by memory; x on 16 bytes
+    # next best: staged, 8 x 8 elements a thread, 512 threads, 512 of them a row, cluster 4, predicted 256.7 us
     Variant(
-        name="rows_131072_resident",
-        launch="launch_softmax_bf16_resident",
+        name="rows_131072_staged",
+        launch="launch_softmax_bf16_staged",
         rows=(2048,),
         cols=(131072,),
         vec=8,
@@ -178,25 +180,25 @@ VARIANTS = (
         exact=True,
         exchanged=64,
         accesses=(
-            Access(rows=(131072,), cols=(1,), width=8),  # x_at
+            Access(rows=(131072,), cols=(1,), width=8, l2=EVICT_LAST),  # x_at
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 415.8 us, bound by waiting; any base address
-    # next best: resident, 32 x 1 elements a thread, 512 threads, 512 of them a row, cluster 8, predicted 413.3 us
+    # predicted 417.6 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 425.6 us
     Variant(
-        name="rows_131072_resident_any",
-        launch="launch_softmax_bf16_resident",
+        name="rows_131072_streamed_any",
+        launch="launch_softmax_bf16_streamed",
         rows=(2048,),
         cols=(131072,),
         vec=1,
         steps=16,
-        threads=1024,
-        row_threads=1024,
-        cluster=8,
-        ctas=16384,
+        threads=256,
+        row_threads=256,
+        cluster=1,
+        ctas=2048,
         exact=True,
-        exchanged=256,
+        exchanged=8,
         accesses=(
             Access(rows=(131072,), cols=(1,)),  # x_at
             Access(rows=(131072,), cols=(1,)),  # out_at
@@ -233,12 +235,12 @@ def rules_rows_256_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 256,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 256,
             "a step beyond the row would hold nothing",
         ),
@@ -308,12 +310,12 @@ def rules_rows_256_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 256,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 256,
             "a step beyond the row would hold nothing",
         ),
@@ -383,12 +385,12 @@ def rules_rows_4096_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 4096,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 4096,
             "a step beyond the row would hold nothing",
         ),
@@ -458,12 +460,12 @@ def rules_rows_4096_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 4096,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 4096,
             "a step beyond the row would hold nothing",
         ),
@@ -505,17 +507,17 @@ def rules_rows_4096_resident_any(v):
     )
 
 
-def rules_rows_131072_resident(v):
+def rules_rows_131072_staged(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    held = v.steps * v.vec
-    load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    load_regs = -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
-    smem_bytes = 24 * v.steps * max(v.threads / 32, 1)
+    staged_bytes = v.threads * v.steps * v.vec * 2
+    smem_bytes = staged_bytes + 24 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -533,14 +535,19 @@ def rules_rows_131072_resident(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
+            "steps * span >= cols when schedule in {resident, staged}",
             v.steps * span >= 131072,
             "all elements of a row are held",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 131072,
             "a step beyond the row would hold nothing",
+        ),
+        (
+            "vec * stage_bytes >= 16 when schedule == staged",
+            v.vec * 2 >= 16,
+            "asynchronous copies into smem past L1 are of 16 bytes",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -580,13 +587,12 @@ def rules_rows_131072_resident(v):
     )
 
 
-def rules_rows_131072_resident_any(v):
+def rules_rows_131072_streamed_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
@@ -608,14 +614,19 @@ def rules_rows_131072_resident_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps * span >= cols when schedule == resident",
-            v.steps * span >= 131072,
-            "all elements of a row are held",
+            "steps in {1, 2, 4, 8, 16} when schedule in {streamed, scan}",
+            v.steps in (1, 2, 4, 8, 16),
+            "chunks of a row",
         ),
         (
-            "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 131072,
-            "a step beyond the row would hold nothing",
+            "steps * span < cols when schedule == streamed",
+            v.steps * span < 131072,
+            "a row that fits is resident",
+        ),
+        (
+            "cluster == 1 when layout == columns or schedule in {streamed, scan}",
+            v.cluster == 1,
+            "CTAs share a row only where they hold it side by side",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -690,6 +701,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -704,7 +729,59 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
+
+
+def staging(v, smem, access, dtype):
+    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
+    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
+    shape = ((access.width, v.vec // access.width), v.steps)
+    strides = ((1, v.threads * access.width), v.threads * v.vec)
+    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
+    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
+
+
+@cute.jit
+def stage(
+    v: cutlass.Constexpr,
+    access: cutlass.Constexpr,
+    tensor,
+    start,
+    step: cutlass.Constexpr,
+    inside,
+    into,
+    s: cutlass.Constexpr,
+):
+    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
+    if inside:
+        for i in cutlass.range_constexpr(v.vec // access.width):
+            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
+            target = into[(None, i), s].iterator.toint()
+            if cutlass.const_expr(access.l2):
+                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
+                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
+            else:
+                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
+                cute.arch.inline_ptx(code, read_only_args=[target, source])
+
+
+def await_staged():
+    """Wait until what this thread copies into smem is there."""
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+
+
+def leave_in_smem():
+    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
+    cute.arch.sync_warp()
+
+
+def vector_of(v, access, staged, s):
+    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
+    found = fragment(v, access, staged.element_type, 1)
+    for i in range(v.vec // access.width):
+        found[(None, i), 0].store(staged[(None, i), s].load())
+    return found
 
 
 @cute.jit
@@ -863,6 +940,114 @@ def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
+@cute.kernel
+def softmax_bf16_staged(v: cutlass.Constexpr, x, out):
+    """The threads of a row copy its elements into smem, and take them from there in every phase."""
+    x_at, out_at = v.accesses
+    smem = SmemAllocator()
+    sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
+    enter_cluster(v, (sumexp_0_parts,))
+    row, lane, lanes = place_in_row(v)
+    is_row, at_row = row_of(v, row, 1)
+    x_staged = staging(v, smem, x_at, cutlass.BFloat16)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
+    await_staged()
+    meet_cluster(v)
+    sumexp_0_top = cutlass.Float32(float("-inf"))
+    sumexp_0 = cutlass.Float32(0.0)
+    sumexp_0_largest = cutlass.Float32(float("-inf"))
+    sumexp_0_part = cutlass.Float32(0.0)
+    leave_in_smem()
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        x_raw = vector_of(v, x_at, x_staged, s)
+        for e in cutlass.range_constexpr(v.vec):
+            x0 = x_raw[e, 0].to(cutlass.Float32)
+            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
+    leave_in_smem()
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        x_raw = vector_of(v, x_at, x_staged, s)
+        for e in cutlass.range_constexpr(v.vec):
+            x1 = x_raw[e, 0].to(cutlass.Float32)
+            x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
+            sumexp_0_part = sumexp_0_part + x2
+    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
+    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)
+    leave_in_smem()
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        x_raw = vector_of(v, x_at, x_staged, s)
+        out_new = fragment(v, out_at, cutlass.BFloat16, 1)
+        for e in cutlass.range_constexpr(v.vec):
+            x3 = x_raw[e, 0].to(cutlass.Float32)
+            x4 = x3 - sumexp_0_top
+            x5 = cute.math.exp(x4, fastmath=True)
+            x6 = reciprocal(sumexp_0)
+            x7 = x5 * x6
+            out_new[e, 0] = x7.to(cutlass.BFloat16)
+        write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
+
+
+@cute.kernel
+def softmax_bf16_streamed(v: cutlass.Constexpr, x, out):
+    """The threads of a row walk along it, once for every phase."""
+    x_at, out_at = v.accesses
+    smem = SmemAllocator()
+    sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
+    row, lane, lanes = place_in_row(v)
+    is_row, at_row = row_of(v, row, 1)
+    sumexp_0_top = cutlass.Float32(float("-inf"))
+    sumexp_0 = cutlass.Float32(0.0)
+    for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
+        x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
+        for s in cutlass.range_constexpr(v.steps):
+            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
+        sumexp_0_largest = cutlass.Float32(float("-inf"))
+        sumexp_0_part = cutlass.Float32(0.0)
+        for s in cutlass.range_constexpr(v.steps):
+            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            for e in cutlass.range_constexpr(v.vec):
+                x0 = x_raw[e, s].to(cutlass.Float32)
+                sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
+        for s in cutlass.range_constexpr(v.steps):
+            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            for e in cutlass.range_constexpr(v.vec):
+                x1 = x_raw[e, s].to(cutlass.Float32)
+                x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
+                sumexp_0_part = sumexp_0_part + x2
+        sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
+    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)
+    for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
+        x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
+        for s in cutlass.range_constexpr(v.steps):
+            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
+        for s in cutlass.range_constexpr(v.steps):
+            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            out_new = fragment(v, out_at, cutlass.BFloat16, 1)
+            for e in cutlass.range_constexpr(v.vec):
+                x3 = x_raw[e, s].to(cutlass.Float32)
+                x4 = x3 - sumexp_0_top
+                x5 = cute.math.exp(x4, fastmath=True)
+                x6 = reciprocal(sumexp_0)
+                x7 = x5 * x6
+                out_new[e, 0] = x7.to(cutlass.BFloat16)
+            write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
+
+
 @cute.jit
 def launch_softmax_bf16_resident(
     x: cute.Tensor,
@@ -872,6 +1057,34 @@ def launch_softmax_bf16_resident(
 ):
     """Launch on the grid of the plan."""
     launched = softmax_bf16_resident(v, x, out)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+
+
+@cute.jit
+def launch_softmax_bf16_staged(
+    x: cute.Tensor,
+    out: cute.Tensor,
+    stream,
+    v: cutlass.Constexpr,
+):
+    """Launch on the grid of the plan."""
+    launched = softmax_bf16_staged(v, x, out)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+
+
+@cute.jit
+def launch_softmax_bf16_streamed(
+    x: cute.Tensor,
+    out: cute.Tensor,
+    stream,
+    v: cutlass.Constexpr,
+):
+    """Launch on the grid of the plan."""
+    launched = softmax_bf16_streamed(v, x, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
     launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
@@ -896,25 +1109,27 @@ SIGNATURES = {
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # x
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
-    "rows_131072_resident": (
+    "rows_131072_staged": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # x
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
-    "rows_131072_resident_any": (
+    "rows_131072_streamed_any": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 2),  # x
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
 }
 LAUNCH = {
     "launch_softmax_bf16_resident": launch_softmax_bf16_resident,
+    "launch_softmax_bf16_staged": launch_softmax_bf16_staged,
+    "launch_softmax_bf16_streamed": launch_softmax_bf16_streamed,
 }
 RULES = {
     "rows_256_resident": rules_rows_256_resident,
     "rows_256_resident_any": rules_rows_256_resident_any,
     "rows_4096_resident": rules_rows_4096_resident,
     "rows_4096_resident_any": rules_rows_4096_resident_any,
-    "rows_131072_resident": rules_rows_131072_resident,
-    "rows_131072_resident_any": rules_rows_131072_resident_any,
+    "rows_131072_staged": rules_rows_131072_staged,
+    "rows_131072_streamed_any": rules_rows_131072_streamed_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
 # order they are tried, with the base alignment in bytes that they need.
@@ -940,7 +1155,7 @@ PLAN = {
             ((2048, 131072), (131072, 1)),
         ],
         [
-            {"rows_131072_resident": 16, "rows_131072_resident_any": 1},
+            {"rows_131072_staged": 16, "rows_131072_streamed_any": 1},
         ],
     ),
 }

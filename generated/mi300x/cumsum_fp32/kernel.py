@@ -66,7 +66,7 @@ class Variant(NamedTuple):
 
 VARIANTS = (
     # predicted 271.5 us, bound by memory; x on 16 bytes
-    # next best: scan, 1 x 4 elements a thread, 512 threads, 512 of them a row, predicted 271.1 us
+    # next best: scan, 1 x 4 elements a thread, 512 threads, 256 of them a row, predicted 272.0 us
     Variant(
         name="default_scan",
         launch="launch_cumsum_fp32_scan",

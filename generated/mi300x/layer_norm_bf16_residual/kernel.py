@@ -377,6 +377,21 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return (value - value == 0.0).select(within(v, inside, value, 0.0), kind(0.0))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean = total / at_least_one(count)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, (about_mean < 0.0).select(type(square)(0.0), about_mean)
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
@@ -429,8 +444,9 @@ def layer_norm_bf16_residual_resident(
     m2_0_count = fx.Float32(0.0)
     m2_0_mean = fx.Float32(0.0)
     m2_0 = fx.Float32(0.0)
-    m2_0_total = fx.Float32(0.0)
+    m2_0_start = fx.Float32(0.0)
     m2_0_seen = fx.Float32(0.0)
+    m2_0_total = fx.Float32(0.0)
     m2_0_square = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
@@ -439,24 +455,19 @@ def layer_norm_bf16_residual_resident(
             x0 = x_raw[e, s].to(fx.Float32)
             x1 = residual_raw[e, s].to(fx.Float32)
             x2 = x0 + x1
-            m2_0_total = m2_0_total + within(v, inside, x2, 0.0)
+            m2_0_start = start_of(v, s + e, inside, x2, m2_0_start)
+            x3 = within(v, inside, x2 - m2_0_start, 0.0)
             m2_0_seen = m2_0_seen + within(v, inside, fx.Float32(1.0), 0.0)
-    m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-    for s in fx.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        for e in fx.range_constexpr(v.vec):
-            x3 = x_raw[e, s].to(fx.Float32)
-            x4 = residual_raw[e, s].to(fx.Float32)
-            x5 = x3 + x4
-            x6 = within(v, inside, x5 - m2_0_total, 0.0)
-            m2_0_square = m2_0_square + x6 * x6
-    m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+            m2_0_total = m2_0_total + x3
+            m2_0_square = m2_0_square + x3 * x3
+    m2_0_count, m2_0_mean, m2_0 = join_moments(
+        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+    )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    x7 = (m2_0_mean * 8192.0) / 8192.0
-    x8 = m2_0 / 8192.0
-    x9 = x8 + 1e-05
-    x10 = rsqrt_approximate(x9)
+    x4 = (m2_0_mean * 8192.0) / 8192.0
+    x5 = m2_0 / 8192.0
+    x6 = x5 + 1e-05
+    x7 = rsqrt_approximate(x6)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
@@ -467,17 +478,17 @@ def layer_norm_bf16_residual_resident(
         read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
         read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in fx.range_constexpr(v.vec):
-            x11 = x_raw[e, s].to(fx.Float32)
-            x12 = residual_raw[e, s].to(fx.Float32)
-            x13 = x11 + x12
-            x14 = x13 - x7
-            x15 = x14 * x10
-            x16 = weight_raw[e, 0].to(fx.Float32)
-            x17 = x15 * x16
-            x18 = bias_raw[e, 0].to(fx.Float32)
-            x19 = x17 + x18
-            out0_new[e, 0] = x19.to(fx.BFloat16)
-            out1_new[e, 0] = x13.to(fx.BFloat16)
+            x8 = x_raw[e, s].to(fx.Float32)
+            x9 = residual_raw[e, s].to(fx.Float32)
+            x10 = x8 + x9
+            x11 = x10 - x4
+            x12 = x11 * x7
+            x13 = weight_raw[e, 0].to(fx.Float32)
+            x14 = x12 * x13
+            x15 = bias_raw[e, 0].to(fx.Float32)
+            x16 = x14 + x15
+            out0_new[e, 0] = x16.to(fx.BFloat16)
+            out1_new[e, 0] = x10.to(fx.BFloat16)
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
         write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
 

@@ -723,6 +723,21 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return (value - value == 0.0).select(within(v, inside, value, 0.0), kind(0.0))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean = total / at_least_one(count)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, (about_mean < 0.0).select(type(square)(0.0), about_mean)
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
@@ -768,25 +783,23 @@ def batch_norm_fp32_train_0_streamed(
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             read_far(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-        m2_0_total = fx.Float32(0.0)
+        m2_0_start = fx.Float32(0.0)
         m2_0_seen = fx.Float32(0.0)
+        m2_0_total = fx.Float32(0.0)
         m2_0_square = fx.Float32(0.0)
         for s in fx.range_constexpr(v.steps):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in fx.range_constexpr(v.vec):
                 x0 = x_raw[e, s]
-                m2_0_total = m2_0_total + within(v, inside, x0, 0.0)
+                m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+                x1 = within(v, inside, x0 - m2_0_start, 0.0)
                 m2_0_seen = m2_0_seen + within(v, inside, fx.Float32(1.0), 0.0)
-        m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-        for s in fx.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in fx.range_constexpr(v.vec):
-                x1 = x_raw[e, s]
-                x2 = within(v, inside, x1 - m2_0_total, 0.0)
-                m2_0_square = m2_0_square + x2 * x2
-        m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+                m2_0_total = m2_0_total + x1
+                m2_0_square = m2_0_square + x1 * x1
+        m2_0_count, m2_0_mean, m2_0 = join_moments(
+            (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+        )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
     put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 131072.0))
     put(buffer_3, offset(buffer_3_at, at_row), is_row & (lane == 0), m2_0)
@@ -884,8 +897,9 @@ def batch_norm_fp32_train_1_resident(
     m2_1_mean = filled(v, fx.Float32, fx.Float32(0.0))
     m2_1 = filled(v, fx.Float32, fx.Float32(0.0))
     sum_2 = filled(v, fx.Float32, fx.Float32(0.0))
-    m2_1_total = filled(v, fx.Float32, 0.0)
+    m2_1_start = filled(v, fx.Float32, 0.0)
     m2_1_seen = filled(v, fx.Float32, 0.0)
+    m2_1_total = filled(v, fx.Float32, 0.0)
     m2_1_square = filled(v, fx.Float32, 0.0)
     for s in fx.range_constexpr(v.steps):
         col = s * lanes + lane
@@ -896,22 +910,16 @@ def batch_norm_fp32_train_1_resident(
             x2 = buffer_4_raw[e, s]
             x3 = x2 * 7.62939453125e-06
             sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, fx.Float32(0.0)),))[0]
-            m2_1_total[e] = m2_1_total[e] + within(v, inside, x3, 0.0)
+            m2_1_start[e] = start_of(v, s, inside, x3, m2_1_start[e])
+            x4 = within(v, inside, x3 - m2_1_start[e], 0.0)
             m2_1_seen[e] = m2_1_seen[e] + within(v, inside, fx.Float32(1.0), 0.0)
+            m2_1_total[e] = m2_1_total[e] + x4
+            m2_1_square[e] = m2_1_square[e] + x4 * x4
             sum_2[e] = join_sum((sum_2[e],), (within(v, inside, x1, fx.Float32(0.0)),))[0]
     for e in fx.range_constexpr(v.vec):
-        m2_1_total[e] = m2_1_total[e] / at_least_one(m2_1_seen[e])
-    for s in fx.range_constexpr(v.steps):
-        col = s * lanes + lane
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        for e in fx.range_constexpr(v.vec):
-            x4 = buffer_4_raw[e, s]
-            x5 = x4 * 7.62939453125e-06
-            x6 = within(v, inside, x5 - m2_1_total[e], 0.0)
-            m2_1_square[e] = m2_1_square[e] + x6 * x6
-    for e in fx.range_constexpr(v.vec):
         m2_1_count[e], m2_1_mean[e], m2_1[e] = join_moments(
-            (m2_1_count[e], m2_1_mean[e], m2_1[e]), (m2_1_seen[e], m2_1_total[e], m2_1_square[e])
+            (m2_1_count[e], m2_1_mean[e], m2_1[e]),
+            moments_about(m2_1_start[e], m2_1_seen[e], m2_1_total[e], m2_1_square[e]),
         )
     combine_columns(v, (sum_0,), join_sum, sum_0_parts)
     combine_columns(v, (m2_1_count, m2_1_mean, m2_1), join_moments, m2_1_parts)
@@ -921,22 +929,22 @@ def batch_norm_fp32_train_1_resident(
     buffer_0_new = {}
     buffer_1_new = {}
     for e in fx.range_constexpr(v.vec):
-        x7 = m2_1[e] * 131072.0
-        x8 = sum_2[e] + x7
-        x9 = sum_0[e] / 16777216.0
-        x10 = x9 * 0.1
-        x11 = norm_running_mean_raw[e, 0]
-        x12 = x11 * 0.9
-        x13 = x10 + x12
-        x14 = x8 / 16777215.0
-        x15 = x14 * 0.1
-        x16 = norm_running_var_raw[e, 0]
-        x17 = x16 * 0.9
-        x18 = x15 + x17
-        norm_running_mean_new[e, 0] = x13
-        norm_running_var_new[e, 0] = x18
+        x5 = m2_1[e] * 131072.0
+        x6 = sum_2[e] + x5
+        x7 = sum_0[e] / 16777216.0
+        x8 = x7 * 0.1
+        x9 = norm_running_mean_raw[e, 0]
+        x10 = x9 * 0.9
+        x11 = x8 + x10
+        x12 = x6 / 16777215.0
+        x13 = x12 * 0.1
+        x14 = norm_running_var_raw[e, 0]
+        x15 = x14 * 0.9
+        x16 = x13 + x15
+        norm_running_mean_new[e, 0] = x11
+        norm_running_var_new[e, 0] = x16
         buffer_0_new[e, 0] = sum_0[e]
-        buffer_1_new[e, 0] = x8
+        buffer_1_new[e, 0] = x6
     write(
         v,
         norm_running_mean_at,
@@ -962,9 +970,9 @@ def batch_norm_fp32_train_1_resident(
         v, buffer_1_at, buffer_1, offset(buffer_1_at, at_row), buffer_1_at.rows[0], is_row & (lane == 0), buffer_1_new
     )
     e = 0
-    x19 = norm_num_batches_tracked_raw[e, 0]
-    x20 = x19 + fx.Int64(1)
-    put(norm_num_batches_tracked, offset(norm_num_batches_tracked_at, at_row), (row == 0) & (lane == 0), x20)
+    x17 = norm_num_batches_tracked_raw[e, 0]
+    x18 = x17 + fx.Int64(1)
+    put(norm_num_batches_tracked, offset(norm_num_batches_tracked_at, at_row), (row == 0) & (lane == 0), x18)
 
 
 @flyc.kernel

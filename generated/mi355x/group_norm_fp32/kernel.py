@@ -366,6 +366,21 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return (value - value == 0.0).select(within(v, inside, value, 0.0), kind(0.0))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean = total / at_least_one(count)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, (about_mean < 0.0).select(type(square)(0.0), about_mean)
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
@@ -404,30 +419,28 @@ def group_norm_fp32_resident(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
     m2_0_count = fx.Float32(0.0)
     m2_0_mean = fx.Float32(0.0)
     m2_0 = fx.Float32(0.0)
-    m2_0_total = fx.Float32(0.0)
+    m2_0_start = fx.Float32(0.0)
     m2_0_seen = fx.Float32(0.0)
+    m2_0_total = fx.Float32(0.0)
     m2_0_square = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x0 = x_raw[e, s]
-            m2_0_total = m2_0_total + within(v, inside, x0, 0.0)
+            m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+            x1 = within(v, inside, x0 - m2_0_start, 0.0)
             m2_0_seen = m2_0_seen + within(v, inside, fx.Float32(1.0), 0.0)
-    m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-    for s in fx.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        for e in fx.range_constexpr(v.vec):
-            x1 = x_raw[e, s]
-            x2 = within(v, inside, x1 - m2_0_total, 0.0)
-            m2_0_square = m2_0_square + x2 * x2
-    m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+            m2_0_total = m2_0_total + x1
+            m2_0_square = m2_0_square + x1 * x1
+    m2_0_count, m2_0_mean, m2_0 = join_moments(
+        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+    )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    x3 = (m2_0_mean * 65536.0) / 65536.0
-    x4 = m2_0 / 65536.0
-    x5 = x4 + 1e-05
-    x6 = rsqrt_approximate(x5)
+    x2 = (m2_0_mean * 65536.0) / 65536.0
+    x3 = m2_0 / 65536.0
+    x4 = x3 + 1e-05
+    x5 = rsqrt_approximate(x4)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
@@ -437,14 +450,14 @@ def group_norm_fp32_resident(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
         read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
         read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in fx.range_constexpr(v.vec):
-            x7 = x_raw[e, s]
-            x8 = x7 - x3
-            x9 = x8 * x6
-            x10 = weight_raw[e, 0]
-            x11 = x9 * x10
-            x12 = bias_raw[e, 0]
-            x13 = x11 + x12
-            out_new[e, 0] = x13
+            x6 = x_raw[e, s]
+            x7 = x6 - x2
+            x8 = x7 * x5
+            x9 = weight_raw[e, 0]
+            x10 = x8 * x9
+            x11 = bias_raw[e, 0]
+            x12 = x10 + x11
+            out_new[e, 0] = x12
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
@@ -469,30 +482,28 @@ def group_norm_fp32_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-        m2_0_total = fx.Float32(0.0)
+        m2_0_start = fx.Float32(0.0)
         m2_0_seen = fx.Float32(0.0)
+        m2_0_total = fx.Float32(0.0)
         m2_0_square = fx.Float32(0.0)
         for s in fx.range_constexpr(v.steps):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in fx.range_constexpr(v.vec):
                 x0 = x_raw[e, s]
-                m2_0_total = m2_0_total + within(v, inside, x0, 0.0)
+                m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
+                x1 = within(v, inside, x0 - m2_0_start, 0.0)
                 m2_0_seen = m2_0_seen + within(v, inside, fx.Float32(1.0), 0.0)
-        m2_0_total = m2_0_total / at_least_one(m2_0_seen)
-        for s in fx.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in fx.range_constexpr(v.vec):
-                x1 = x_raw[e, s]
-                x2 = within(v, inside, x1 - m2_0_total, 0.0)
-                m2_0_square = m2_0_square + x2 * x2
-        m2_0_count, m2_0_mean, m2_0 = join_moments((m2_0_count, m2_0_mean, m2_0), (m2_0_seen, m2_0_total, m2_0_square))
+                m2_0_total = m2_0_total + x1
+                m2_0_square = m2_0_square + x1 * x1
+        m2_0_count, m2_0_mean, m2_0 = join_moments(
+            (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
+        )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    x3 = (m2_0_mean * 65536.0) / 65536.0
-    x4 = m2_0 / 65536.0
-    x5 = x4 + 1e-05
-    x6 = rsqrt_approximate(x5)
+    x2 = (m2_0_mean * 65536.0) / 65536.0
+    x3 = m2_0 / 65536.0
+    x4 = x3 + 1e-05
+    x5 = rsqrt_approximate(x4)
     for chunk in range(-(-prod(v.cols) // (v.steps * lanes * v.vec))):
         x_raw = {}
         for s in fx.range_constexpr(v.steps):
@@ -508,14 +519,14 @@ def group_norm_fp32_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
             read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
             read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
             for e in fx.range_constexpr(v.vec):
-                x7 = x_raw[e, s]
-                x8 = x7 - x3
-                x9 = x8 * x6
-                x10 = weight_raw[e, 0]
-                x11 = x9 * x10
-                x12 = bias_raw[e, 0]
-                x13 = x11 + x12
-                out_new[e, 0] = x13
+                x6 = x_raw[e, s]
+                x7 = x6 - x2
+                x8 = x7 * x5
+                x9 = weight_raw[e, 0]
+                x10 = x8 * x9
+                x11 = bias_raw[e, 0]
+                x12 = x10 + x11
+                out_new[e, 0] = x12
             write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

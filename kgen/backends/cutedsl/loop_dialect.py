@@ -5,6 +5,7 @@ from typing import Final
 from kgen.backends.cutedsl.expressions import CUTEDSL, memory
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.source.file_text import torch_type
+from kgen.families.strided.caching import Eviction
 from kgen.ir.dtype import DType
 
 _FP8 = (DType.FP8_E4M3, DType.FP8_E5M2)  # arrive as bytes
@@ -43,6 +44,11 @@ CUTEDSL_LOOPS: Final = LoopDialect(
     signature_type=_signature_type,
     kept=("vec", "steps", "threads", "row_threads", "cluster"),
     has_clusters=True,
+    evictions={Eviction.FIRST: "EVICT_FIRST", Eviction.LAST: "EVICT_LAST"},
+    constants={
+        "EVICT_FIRST": "EVICT_FIRST = 0x12F0000000000000  # policy of loads in L2: what is read leaves at once",
+        "EVICT_LAST": "EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results",
+    },
     unrolled="cutlass.range_constexpr",
     true="cutlass.Boolean(True)",
     exp="cute.math.exp({0}, fastmath=True)",

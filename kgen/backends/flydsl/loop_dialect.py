@@ -61,6 +61,8 @@ def flydsl_loops(arch: Arch) -> LoopDialect:
         signature_type=_signature_type,
         kept=("vec", "steps", "threads", "row_threads"),
         has_clusters=False,
+        evictions={},
+        constants={},
         unrolled="fx.range_constexpr",
         true="True",
         exp="exp_approximate({0})",

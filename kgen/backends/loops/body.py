@@ -13,12 +13,17 @@ from kgen.families.strided.form import LoopForm
 
 
 class LoopBody:
-    """The printers of the parts of one kernel; `tensors` gives the Python name of each tensor, `far` are large ones."""
+    """The printers of the parts of one kernel.
 
-    def __init__(self, form: LoopForm, tensors: dict[str, str], dialect: LoopDialect, far: frozenset[str]) -> None:
+    `tensors` gives the Python name of each tensor, `far` are large ones; elements are `staged` in smem or in registers.
+    """
+
+    def __init__(
+        self, form: LoopForm, tensors: dict[str, str], dialect: LoopDialect, far: frozenset[str], *, staged: bool
+    ) -> None:
         self.form, self.dialect = form, dialect
         self.symbols = Symbols(form, tensors, dialect, far)
-        self.reads = VectorReads(self.symbols)
+        self.reads = VectorReads(self.symbols, staged=staged)
         self.values = ValuePrinter(self.symbols, self.reads)
         self.reductions = ReductionPrinter(self.symbols, self.values)
         self.stores = StorePrinter(self.symbols, self.values)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from kgen.backends.loops.body import LoopBody
 from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.loops.places import column_of_vector, place_in_column, place_in_row
+from kgen.backends.loops.places import HELD, column_of_vector, place_in_column, place_in_row
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.loops.scan import scan_view
 from kgen.backends.loops.symbols import NamedAccess
@@ -20,6 +20,7 @@ from kgen.render import render
 _DOCS = {
     "flat": "Every thread takes a few vectors of elements.",
     "resident": "The threads of a row hold its elements in registers through all phases.",
+    "staged": "The threads of a row copy its elements into smem, and take them from there in every phase.",
     "streamed": "The threads of a row walk along it, once for every phase.",
 }
 
@@ -47,7 +48,8 @@ def tensors_of(problem: Problem) -> Lines:
 def device_text(variant: LoopVariant, names: dict[str, str], problem: Problem, dialect: LoopDialect) -> DeviceText:
     """Return the device function of a variant; `names` are the Python names of all tensors."""
     far = frozenset(t.name for t in problem.tensors if _is_far(t.type, dialect))
-    body, name = LoopBody(variant.form, names, dialect, far), kernel_name(variant)
+    body = LoopBody(variant.form, names, dialect, far, staged=variant.schedule == "staged")
+    name = kernel_name(variant)
     tensors = (dialect.tensor_parameter.format(names[t]) for t in tensors_of(problem))
     signature = bracketed(f"def {name}(", (dialect.variant_parameter, *tensors), "):")
     view: FlatKernelView | LoopKernelView | ScanRowsView | ScanColumnsView
@@ -100,14 +102,14 @@ def _flat_view(signature: Lines, body: LoopBody) -> FlatKernelView:
 
 
 def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKernelView:
-    in_rows, is_resident = body.form.layout is Layout.ROWS, schedule == "resident"
-    depth = 0 if is_resident else 4  # what streams stands in the loop over chunks
+    in_rows, is_held = body.form.layout is Layout.ROWS, schedule in HELD
+    depth = 0 if is_held else 4  # what streams stands in the loop over chunks
     setup, reads = body.values.row_values(0), body.reads.statements(ReadTime.EARLY)
     phases = tuple(body.reductions.phase(level) for level in range(body.form.phases))
     stores = body.stores.vector_stores("is_row & inside")
     late_reads = body.reads.statements(ReadTime.LATE)
     row_writes = body.stores.row_stores()
-    over_clusters = in_rows and is_resident and body.dialect.has_clusters
+    over_clusters = in_rows and is_held and body.dialect.has_clusters
     if over_clusters and phases:
         phases = (replace(phases[0], start=(Block(False, False, ("meet_cluster(v)",)), *phases[0].start)), *phases[1:])
     return LoopKernelView(
@@ -119,7 +121,8 @@ def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKern
         column=column_of_vector(schedule, in_rows=in_rows),
         chunk="(v.steps * lanes * v.vec)" if in_rows else "(v.steps * lanes)",
         setup=fitted_lines(setup, 4),
-        fragments=body.reads.fragments(ReadTime.EARLY, "v.steps"),
+        fragments=body.reads.staging() if body.reads.staged else body.reads.fragments(ReadTime.EARLY, "v.steps"),
+        vectors=body.reads.vectors(),
         reads=fitted_lines(reads, 8 + depth),
         phases=tuple(fitted_phase(phase, depth) for phase in phases),
         outputs=stores.fragments,

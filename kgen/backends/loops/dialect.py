@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kgen.backends.source.dialect import Dialect
+from kgen.families.strided.caching import Eviction
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine
 
@@ -33,6 +34,8 @@ class LoopDialect:
     signature_type: Callable[[DType], str]  # what SIGNATURES calls an element type
     kept: tuple[str, ...]  # the axes of a candidate that a row of VARIANTS names
     has_clusters: bool
+    evictions: Mapping[Eviction, str]  # the constants that tell the L2 when what is read leaves; those it has
+    constants: Mapping[str, str]  # a word -> the definition of a constant that files with this word have
     unrolled: str  # what a loop over constants is over
     true: str
     exp: str  # of {0}: the approximation that sums of exponentials take

@@ -39,12 +39,14 @@ def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], p
     module = module_text(spec, program, names)
     warp = int(plan.device.arch.limit("warp_size").value)
     doc = describe_loops(spec, programs, plan, variants, names, dialect.units)
+    rows = tuple(loop_row(v, devices[v.name], dialect, warp) for v in variants)
+    accesses = tuple(line for row in rows for line in row.accesses)
     view = LoopFileView(
         title=doc[0],
         doc=doc[1:],
         imports=import_block((*imports, *module.imports)),
-        constants=_constants(dialect, variants, warp, (*joins, *functions, *library)),
-        rows=tuple(loop_row(v, devices[v.name], dialect, warp) for v in variants),
+        constants=_constants(dialect, variants, warp, (*joins, *functions, *library, *accesses)),
+        rows=rows,
         rules=tuple(loop_rules(v, plan.device, dialect) for v in variants),
         sections=(*library, *joins, *functions),
         host=(*host.rstrip("\n").splitlines(), *module.lines),
@@ -93,7 +95,8 @@ def _constants(dialect: LoopDialect, variants: tuple[LoopVariant, ...], warp: in
         index = f"INDEX = {dialect.index[DType.INT64]}  # of tensor elements: offsets pass 2^31"
     else:
         index = f"INDEX = {dialect.index[DType.INT32]}  # of tensor elements: every offset is below 2^31"
-    return (index, f"WARP = {warp}") if any("WARP" in text for text in texts) else (index,)
+    named = {"WARP": f"WARP = {warp}", **dialect.constants}
+    return (index, *(line for word, line in named.items() if any(word in text for text in texts)))
 
 
 def _last_offset(variant: LoopVariant) -> int:

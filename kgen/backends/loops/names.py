@@ -66,7 +66,7 @@ _TAKEN_BY_LOOPS = frozenset(
 )
 # Names that the code of loop kernels makes: none ends in an underscore, so that one more always leads out of them.
 _MADE_BY_LOOPS = re.compile(
-    r"(x\d+|\w*_(at|raw|new|parts)\d*|rules_\w*|launch_\w*|join_\w*|(guard|index)_at\d*|\w*_(flat|resident|streamed|scan)"
+    r"(x\d+|\w*_(at|raw|new|parts|staged)\d*|rules_\w*|launch_\w*|join_\w*|(guard|index)_at\d*|\w*_(flat|resident|staged|streamed|scan)"
     r"|(sum|prod|max|min|argmax|argmin|any|all|m2|sumexp)_\d+\w*)(?<!_)"
 )
 

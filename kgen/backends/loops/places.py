@@ -5,6 +5,8 @@ from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.source.lines import Lines
 
+HELD = ("resident", "staged")  # schedules whose threads have all elements of their row at hand, in one chunk
+
 
 def place_in_row(dialect: LoopDialect) -> Lines:
     """Return the statements that find the row of a thread, where the threads of a row lie along it."""
@@ -30,7 +32,7 @@ def place_in_column(body: LoopBody, *, alone: bool) -> Lines:
 
 def column_of_vector(schedule: str, *, in_rows: bool) -> str:
     """Return the first column of vector `s` of a thread."""
-    vector = "s * lanes + lane" if schedule == "resident" else "(chunk * v.steps + s) * lanes + lane"
+    vector = "s * lanes + lane" if schedule in HELD else "(chunk * v.steps + s) * lanes + lane"
     return f"({vector}) * v.vec" if in_rows else vector
 
 

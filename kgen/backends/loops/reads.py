@@ -44,10 +44,13 @@ class _VectorLoad:
 
 
 class VectorReads:
-    """The loads that fill registers a vector at a time before anything runs on their elements."""
+    """The loads that fill registers a vector at a time before anything runs on their elements.
 
-    def __init__(self, symbols: Symbols) -> None:
-        self.symbols = symbols
+    They come from memory, or where elements are `staged` in smem from there, one vector after the other.
+    """
+
+    def __init__(self, symbols: Symbols, *, staged: bool) -> None:
+        self.symbols, self.staged = symbols, staged
         self.loads = {a.value: self._vector_load(a) for a in symbols.form.loads if self._is_vector(a)}
 
     def time(self, value: str) -> ReadTime:
@@ -58,20 +61,33 @@ class VectorReads:
 
     def element(self, value: str) -> str:
         """Return the element of a fragment."""
-        vector = "s" if self.time(value) is ReadTime.EARLY else "0"
-        return f"{self.loads[value].fragment}[e, {vector}]"
+        in_turn = self.staged or self.time(value) is not ReadTime.EARLY
+        return f"{self.loads[value].fragment}[e, {'0' if in_turn else 's'}]"
 
     def fragments(self, time: ReadTime, count: str) -> Lines:
         """Return the statements that make registers for the vectors that are loaded at a time, `count` of each."""
-        at_time = [v for value, v in self.loads.items() if self.time(value) is time]
         dialect = self.symbols.dialect
-        found = {v.fragment: Fragment(v.fragment, v.access, dialect.values.memory(v.load.dtype)) for v in at_time}
-        return tuple(f.made(dialect, count) for f in found.values())
+        return tuple(f.made(dialect, count) for f in self._fragments(time))
+
+    def staging(self) -> Lines:
+        """Return the statements that make smem for the vectors that are staged there."""
+        made = self._fragments(ReadTime.EARLY)
+        return tuple(f"{_staged(f.name)} = staging(v, smem, {f.access}, {f.type})" for f in made)
+
+    def vectors(self) -> Lines:
+        """Return the statements that take vector `s` of each staged fragment into registers."""
+        made = self._fragments(ReadTime.EARLY)
+        return tuple(f"{f.name} = vector_of(v, {f.access}, {_staged(f.name)}, s)" for f in made)
 
     def statements(self, time: ReadTime) -> Lines:
         """Return the statements that fill the fragments of a time."""
         at_time = [v for value, v in self.loads.items() if self.time(value) is time]
         return tuple({v.fragment: self._read(v, time) for v in at_time}.values())
+
+    def _fragments(self, time: ReadTime) -> tuple[Fragment, ...]:
+        at_time = [v for value, v in self.loads.items() if self.time(value) is time]
+        memory = self.symbols.dialect.values.memory
+        return tuple({v.fragment: Fragment(v.fragment, v.access, memory(v.load.dtype)) for v in at_time}.values())
 
     def _is_vector(self, load: Access) -> bool:
         """Return whether a load takes what is consecutive, by an index, if any, that is known before all elements."""
@@ -97,5 +113,13 @@ class VectorReads:
         inside = symbols.dialect.true if time is ReadTime.ROW else "inside"
         place = "s" if time is ReadTime.EARLY else "0"
         step = f"{at}.{symbols.vector_side}[0]"
-        read = symbols.function("read", load.tensor)
-        return f"{read}(v, {at}, {symbols.tensors[load.tensor]}, {start}, {step}, {inside}, {vector.fragment}, {place})"
+        staged = self.staged and time is ReadTime.EARLY
+        read = symbols.function("stage" if staged else "read", load.tensor)
+        into = _staged(vector.fragment) if staged else vector.fragment
+        return f"{read}(v, {at}, {symbols.tensors[load.tensor]}, {start}, {step}, {inside}, {into}, {place})"
+
+
+def _staged(fragment: str) -> str:
+    """Return the name of the smem in which the vectors of a fragment are staged."""
+    tensor, _, number = fragment.rpartition("_raw")
+    return f"{tensor}_staged{number}"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgen.backends.loops.gathering import MET_TWICE, Gathering, follows_from, gathering_of
 from kgen.backends.loops.states import State, StateMaker
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.loops.text import Block, Phase
-from kgen.backends.loops.two_passes import TwoPasses, follows_from, two_passes_of
 from kgen.backends.loops.values import ValuePrinter
 from kgen.backends.source.dialect import carried_dtype
 from kgen.backends.source.lines import Lines, tuple_text
@@ -14,12 +14,12 @@ from kgen.ir.problem import Combine, Reduce
 
 
 @dataclass(frozen=True, slots=True)
-class _Twice:
-    """A reduction that meets its elements in two passes."""
+class _Gathered:
+    """A reduction that gathers the elements of a thread."""
 
     reduce: Reduce
     state: State
-    passes: TwoPasses
+    way: Gathering
 
 
 class ReductionPrinter:
@@ -33,14 +33,14 @@ class ReductionPrinter:
         """Return the text of the reductions whose operands are known at a level."""
         reduces, sources = self._of_level(level)
         states = {s.result: self._state(s) for s in reduces}
-        twice = [_Twice(s, states[s.result], p) for s in reduces if (p := self._two_passes(s)) is not None]
+        gathered = [_Gathered(s, states[s.result], way) for s in reduces if (way := self._gathering(s)) is not None]
         first = self.symbols.scope()
         self.values.compute([s.operand for s in reduces], first)
         for s in reduces:
             first.lines += self._taken_in(s, first)
         passes = [Block(True, False, self.symbols.close(first))]
-        if twice:
-            passes = self._two_pass_blocks(twice, passes[0])
+        if gathered:
+            passes = self._gathering_blocks(gathered, passes[0])
         for s in reduces:
             self.symbols.row_names[s.result] = self._result(s)
         for result, source in sources.items():
@@ -80,35 +80,36 @@ class ReductionPrinter:
         self.symbols.states[s.result] = state
         return state
 
-    def _two_passes(self, s: Reduce) -> TwoPasses | None:
-        return two_passes_of(s, self.symbols.states[s.result], self.symbols.element, self.symbols.dialect.exp)
+    def _gathering(self, s: Reduce) -> Gathering | None:
+        symbols = self.symbols
+        place = "s" if symbols.in_columns else "s + e"
+        return gathering_of(s, symbols.states[s.result], symbols.element, place, symbols.dialect.exp)
 
-    def _two_pass_blocks(self, twice: list[_Twice], first: Block) -> list[Block]:
-        """Return the blocks around and after the first pass of the reductions that take two."""
+    def _gathering_blocks(self, gathered: list[_Gathered], first: Block) -> list[Block]:
+        """Return the blocks around and after the first pass of the reductions that gather elements."""
         sums = [
-            self._filled(n, self.words.carried(t.reduce.dtype), value) for t in twice for n, value in t.passes.partials
+            self._filled(n, self.words.carried(g.reduce.dtype), value) for g in gathered for n, value in g.way.partials
         ]
         scope = self.symbols.scope()
-        self.values.compute([t.reduce.operand for t in twice], scope)
-        for t in twice:
-            value = self.values.entering(t.reduce, t.state, scope)
-            scope.lines += t.passes.second(value, scope.temporary())
+        again = [g for g in gathered if g.reduce.combine in MET_TWICE]
+        self.values.compute([g.reduce.operand for g in again], scope)
+        for g in again:
+            scope.lines += g.way.second(self.values.entering(g.reduce, g.state, scope), scope.temporary)
         per_row = self.symbols.in_columns
         return [
             Block(False, False, tuple(sums)),
             first,
-            Block(False, per_row, tuple(line for t in twice for line in t.passes.between())),
             Block(True, False, self.symbols.close(scope)),
-            Block(False, per_row, tuple(t.passes.folded() for t in twice)),
+            Block(False, per_row, tuple(g.way.folded() for g in gathered)),
         ]
 
     def _taken_in(self, s: Reduce, scope: Scope) -> Lines:
-        """Return the statements that take in an element, of two passes for the first time."""
+        """Return the statements that take in an element, for the first time if it is met twice."""
         state = self.symbols.states[s.result]
         value = self.values.entering(s, state, scope)
-        passes = self._two_passes(s)
-        if passes is not None:
-            return passes.first(value)
+        way = self._gathering(s)
+        if way is not None:
+            return way.first(value, scope.temporary)
         value = f"within(v, inside, {value}, {state.identities[0]})"
         targets = ", ".join(self.symbols.element(n) for n in state.names)
         if len(state.names) == 1:

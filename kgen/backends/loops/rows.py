@@ -4,6 +4,7 @@ import textwrap
 
 from kgen.backends.loops.device import DeviceText, kernel_name
 from kgen.backends.loops.dialect import LoopDialect
+from kgen.backends.loops.places import HELD
 from kgen.backends.loops.symbols import NamedAccess
 from kgen.backends.loops.views import LoopRowView
 from kgen.backends.source.file_text import rules_view
@@ -34,7 +35,7 @@ def loop_row(variant: LoopVariant, device: DeviceText, dialect: LoopDialect, war
         ValueView("exact", str(_is_exact(variant, chosen))),
         ValueView("exchanged", str(_exchanged(variant, chosen, warp))),
     ]
-    accesses = [_access(named, variant) for named in device.accesses]
+    accesses = [_access(named, variant, dialect) for named in device.accesses]
     shown = tuple(part for reason in reasons for part in textwrap.wrap(reason, 110))
     return LoopRowView(variant.name, shown, tuple(values), tuple(accesses))
 
@@ -53,13 +54,15 @@ def _chosen(variant: LoopVariant, name: str) -> int:
     return int(choices[name]) if name in choices else 1
 
 
-def _access(named: NamedAccess, variant: LoopVariant) -> str:
+def _access(named: NamedAccess, variant: LoopVariant, dialect: LoopDialect) -> str:
     walk = named.walk
     parts = [f"rows={tuple_text(walk.kept[::-1])}", f"cols={tuple_text(walk.reduced[::-1])}"]
     parts += [f"base={walk.base}"] if walk.base else []
     if named.access is not None:
         width = width_of(named.access, variant.form, _chosen(variant, "vec"), variant.base_align)
         parts += [f"width={width}"] if width != 1 else []
+    told = (dialect.evictions.get(e) for a, e in variant.evictions if (a.tensor, a.walk) == (named.tensor, walk))
+    parts += [f"l2={word}" for word in told if word][:1]
     return f"Access({', '.join(parts)}),  # {named.name}"
 
 
@@ -71,7 +74,7 @@ def _span(variant: LoopVariant, chosen: dict[str, int]) -> int:
 def _is_exact(variant: LoopVariant, chosen: dict[str, int]) -> bool:
     """Return whether every vector of every chunk lies inside of its row."""
     cols = variant.form.cols
-    if variant.schedule == "resident":
+    if variant.schedule in HELD:
         return _span(variant, chosen) == cols
     return cols % _span(variant, chosen) == 0
 

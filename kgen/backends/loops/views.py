@@ -9,7 +9,10 @@ from kgen.backends.source.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class LoopKernelView:
-    """One kernel that keeps or streams rows; `column` is the first column of vector `s`, `chunk` columns of a pass."""
+    """One kernel that keeps or streams rows; `column` is the first column of vector `s`, `chunk` columns of a pass.
+
+    `fragments` hold what is read, in registers or in smem; `vectors` take vector `s` from smem.
+    """
 
     signature: Lines
     doc: str
@@ -20,6 +23,7 @@ class LoopKernelView:
     chunk: str
     setup: Lines
     fragments: Lines
+    vectors: Lines
     reads: Lines
     phases: tuple[Phase, ...]
     outputs: Lines

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.families.strided.caching import passes_l2
 from kgen.families.strided.facts import LoopFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -18,6 +19,8 @@ Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray, one entry per candidate
 
 OP_CYCLES = 2.1  # issue slots of one op on one element
+STAGED_CYCLES = 2.0  # the same, of taking one element from smem once
+STAGED_THREADS = 1024  # of a unit that take elements from smem as fast as they can
 VECTOR_CYCLES = 8.0  # of the addresses, loads and stores of one vector
 RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
 # Neighbouring bytes that a CTA reads at once than which more are no better; rows that it holds whole are neighbours.
@@ -26,17 +29,24 @@ LONG_RUN = {"flat": 1, "rows": 4096, "columns": 256}
 FEW_STEPS = {"flat": 1, "rows": 2, "columns": 4}
 FLIGHT_BYTES = 1500  # in flight on a unit that are worth nothing
 ENOUGH_BYTES = 32e3  # in flight on a unit that keep the memory busy
-CROWDING = 0.045  # of the time, for each doubling of bytes in flight beyond that where as much is written as read
+# Of the time, for each doubling of bytes in flight beyond that where as much is written as read, and all leaves the L2
+# alike; where what is read stays longer (`caching`) there is no such loss.
+CROWDING = 0.045
 NARROW = 1.5  # the same, relative, of accesses below 16 bytes down columns: each holds lines of L1 meanwhile
 CLUSTER_START = 5.0  # what starting a CTA of a cluster takes, in terms of one alone
 TAIL = 0.08  # of the time over the number of grid waves, while the last CTAs leave units idle
 CONTENTION = 6.6  # exponent of the generalised mean that joins resources
 DRAIN = 0.13  # of the time of a unit with as many threads, for it is not full while its CTAs start, exchange and end
 FEW_THREADS = 256
-JOIN_CYCLES = 1.6  # issue slots of one shuffle step of one state, and of its square: each part meets the others
+# Issue slots of one shuffle step of a state, by its parts: a sum; a position, or exponentials; moments. Of more parts,
+# of several reductions, each about as many as a sum of all.
+JOIN_CYCLES = {1: 1.6, 2: 6.4, 3: 14.4}
 SERIAL = 0.2  # of the computing that a lone CTA on a unit does while nothing is loaded
 L1_COST = 0.34  # of a read that hits L1, in terms of memory
 L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
+L2_RATE_ASYNC = 0.85  # the same, where what is read goes to smem asynchronously
+WHOLE_L1 = 1.6  # of the L1 that elements pass through, what it has where they do not
+CARVE_BYTES = 32e3  # steps, about, in which L1 gives way to smem
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
 L2_COST = 0.62  # of a read that hits L2, in terms of memory
 AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
@@ -63,6 +73,7 @@ class LoopTime:
     efficiency: Array
     rereads: Array  # whether a row is read more than once
     steps: Array  # vectors of a thread in flight; so few that fewer are no better count alike
+    sharing: Array  # threads along a row
     run: Array  # neighbouring bytes that a CTA reads at once, in terms of a long run: 1 at most
 
 
@@ -82,21 +93,27 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     in_flight = np.maximum(columns.get("in_flight", wanted), 1)  # bytes of a thread
     flight = shape.per_unit * shape.threads * in_flight
     bandwidth = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")  # bytes/us
-    cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * L2_RATE
+    cache_rate = device.value("fitted.l2_bandwidth") * 1e6 * np.where(shape.staged, L2_RATE_ASYNC, L2_RATE)
     slots_per_us = device.value("fitted.unit_lanes") * device.value("quantities.clock") * 1e3 * units
-    work = elements * shape.padding * (VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops) + _joins(shape, facts)
+    taken = np.where(shape.staged, STAGED_CYCLES * (facts.phases + facts.writes_elements), 0.0)
+    of_element = VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops + taken
+    work = elements * shape.padding * of_element + _joins(shape, facts)
     latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
     round_trips = latency * ceil_div(wanted, in_flight)
     one = shape.sweeps * shape.chunks * (round_trips + chain) + _exchange(shape, facts, device)
+    one = one + latency * _missed(shape, facts, device) * bool(facts.shared_bytes)  # in the last pass
     times = {
-        "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts),
+        "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts, device),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
         "l2": elements * _l2_bytes(shape, facts, device) / cache_rate,
         "compute": work / slots_per_us,
         "waiting": one * ctas / active,
         "ctas": ctas * np.where(shape.cluster > 1, CLUSTER_START, 1.0) * device.value("fitted.cta_start") * 1e-3,
     }
+    times["compute"] = times["compute"] * np.where(
+        shape.staged, np.maximum(STAGED_THREADS / (shape.per_unit * shape.threads), 1), 1.0
+    )
     slowest = np.maximum(np.maximum.reduce(list(times.values())), 1e-9)
     joined = slowest * np.sum([(t / slowest) ** CONTENTION for t in times.values()], axis=0) ** (1 / CONTENTION)
     alone = times["compute"] * SERIAL / shape.per_unit
@@ -113,6 +130,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         efficiency=ctas / (waves * slots),
         rereads=(shape.sweeps > 1) & (shape.chunks > 1),
         steps=np.maximum(shape.steps, FEW_STEPS[facts.layout] * np.where(shape.vec > 1, 1, 2)),
+        sharing=shape.row_threads if facts.layout == "rows" else np.ones_like(shape.vec),
         run=np.minimum(shape.run / LONG_RUN[facts.layout], 1),
     )
 
@@ -128,7 +146,9 @@ class _Shape:
         self.ctas, self.per_unit = columns["ctas"], np.maximum(columns["ctas_per_unit"], 1)
         flat, in_rows = facts.layout == "flat", facts.layout == "rows"
         schedule = columns.get("schedule")
-        once = one.astype(bool) if schedule is None else schedule == "resident"
+        self.staged = np.zeros_like(one, bool) if schedule is None else schedule == "staged"
+        self.smem_bytes = columns.get("smem_bytes", np.zeros_like(one))
+        once = one.astype(bool) if schedule is None else (schedule == "resident") | self.staged
         scan = np.zeros_like(once) if schedule is None else schedule == "scan"
         span = self.row_threads * self.cluster * (self.vec if in_rows else 1) * self.steps
         self.chunks = one if flat else np.where(once, 1, ceil_div(max(facts.cols, 1), span))
@@ -142,8 +162,11 @@ class _Shape:
         self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
 
 
-def _crowding(flight: Array, shape: _Shape, facts: LoopFacts) -> Array:
+def _crowding(flight: Array, shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return how much longer memory takes when more is in flight than needed, beside writes or by narrow accesses."""
+    kept = device.quantity("fitted.kept_reads")
+    if facts.writes_elements and kept is not None and passes_l2(facts, device):
+        return kept.value
     mixed = 2 * min(facts.load_bytes, facts.store_bytes) / max(facts.load_bytes + facts.store_bytes, 1)
     is_narrow = (shape.vec * facts.narrow_bytes < 16) & (facts.layout == "columns")
     narrow = np.where(is_narrow, NARROW, 0.0)
@@ -164,17 +187,36 @@ def _l2_bytes(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
 
 
 def _shared(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
-    """Return the bytes of an element that come from L2 though many rows share them: those that L1 has not kept."""
-    footprint = facts.cols * (facts.shared_bytes + facts.load_bytes)
+    """Return the bytes of an element that come from L2 though many rows share them."""
+    return facts.shared_bytes * _missed(shape, facts, device)
+
+
+def _missed(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
+    """Return the share that L1 has not kept of what many rows share."""
+    footprint = facts.cols * (facts.shared_bytes + np.where(shape.staged, 0, facts.load_bytes))
     l1 = device.value("fitted.unit_l1") * 1e3
-    missed = np.where(shape.cluster > 1, 1.0, np.clip((footprint - l1 * 0.8) / l1, 0.0, 1.0))
-    return facts.shared_bytes * missed
+    carved = ceil_div(shape.per_unit * shape.smem_bytes, CARVE_BYTES) * CARVE_BYTES
+    left = np.where(shape.staged, np.maximum(l1 * WHOLE_L1 - carved, 1.0), l1)
+    return np.where(shape.cluster > 1, 1.0, np.clip((footprint - left * 0.8) / left, 0.0, 1.0))
 
 
 def _joins(shape: _Shape, facts: LoopFacts) -> Array:
     """Return the issue slots, over all threads, of joining what the threads of a row found."""
-    steps = np.log2(shape.row_threads) if facts.layout == "rows" else shape.row_threads + shape.vec
-    return shape.ctas * shape.threads * facts.phases * steps * facts.states**2 * JOIN_CYCLES
+    warps = np.maximum(shape.row_threads / 32, 1) * shape.cluster
+    in_turn = np.maximum(warps / 32 - 1, 0)  # states of warps that a lane joins before its warp does
+    over_warps = np.log2(np.minimum(warps, 32)) + in_turn
+    steps = (
+        np.log2(np.minimum(shape.row_threads, 32)) + over_warps
+        if facts.layout == "rows"
+        else shape.row_threads + shape.vec
+    )
+    return (
+        shape.ctas
+        * shape.threads
+        * facts.phases
+        * steps
+        * JOIN_CYCLES.get(facts.states, JOIN_CYCLES[1] * facts.states**2)
+    )
 
 
 def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:

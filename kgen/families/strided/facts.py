@@ -51,9 +51,10 @@ class LoopFacts:
 
     `vec_align` is the longest vector, in elements, that extents, strides and base addresses of the large tensors allow.
     `load_bytes` and `store_bytes` are what an element moves through memory, `held_bytes` what of it a thread loads
-    ahead and `shared_bytes` what many rows share, which is loaded in the last pass, `phases` the combinations that wait
-    for one another, `ops` the pointwise operations and combinations of an element, `states` the values that a row's
-    threads exchange.
+    ahead and `shared_bytes` what many rows share, which is loaded in the last pass, `stage_bytes` the smallest element
+    type that is loaded ahead, 0 where some of that does not come in accesses of 16 bytes, `phases` the combinations
+    that wait for one another, `ops` the pointwise operations and combinations of an element, `states` the values that a
+    row's threads exchange.
     """
 
     layout: str
@@ -67,6 +68,7 @@ class LoopFacts:
     store_bytes: int
     held_bytes: int
     shared_bytes: int
+    stage_bytes: int
     phases: int
     states: int
     ops: int
@@ -108,6 +110,7 @@ def facts_of(form: LoopForm, base_align: int) -> LoopFacts:
                 (a.tensor, a.walk): a.dtype.bytes for a in element_loads if not is_early(a, form) and step_of(a, form)
             }.values()
         ),
+        stage_bytes=_stage_bytes(element_loads, form, base_align),
         phases=form.phases,
         states=sum(STATES.get(s.combine, 1) for s in reduces),
         ops=sum(isinstance(s, Map | Reduce | Scan) and s.result not in rows for s in form.body)
@@ -115,6 +118,15 @@ def facts_of(form: LoopForm, base_align: int) -> LoopFacts:
         scans=int(any(isinstance(s, Scan) for s in form.body)),
         writes_elements=int(bool(element_stores)),
     )
+
+
+def _stage_bytes(loads: list[Access], form: LoopForm, base_align: int) -> int:
+    """Return the bytes of the smallest element that is loaded ahead, or 0 if some are not by 16 bytes at once."""
+    early = [a for a in loads if is_early(a, form)]
+    widest = [width_of(a, form, max(VECTORS), base_align) * a.dtype.bytes for a in early if a.gathered is None]
+    if len(widest) < len(early) or min(widest, default=0) < MAX_ACCESS_BYTES:
+        return 0
+    return min(a.dtype.bytes for a in early)
 
 
 def large_accesses(form: LoopForm) -> tuple[Access, ...]:

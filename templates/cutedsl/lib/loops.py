@@ -43,6 +43,20 @@ def piece(access, tensor, start):
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
 
 
+def load(access, tensor, start, into):
+    """Load what one access moves; where the L2 is told when it leaves, past L1, for nothing reads it again there."""
+    source = piece(access, tensor, start)
+    if access.l2:
+        past = cute.nvgpu.CacheEvictionPriority.NO_ALLOCATE
+        bits = tensor.element_type.width * access.width
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyG2ROp(), tensor.element_type, num_bits_per_copy=bits, l1c_evict_priority=past
+        )
+        cute.copy(atom, source, into, cache_policy=cutlass.Int64(access.l2))
+    else:
+        into.store(source.load())
+
+
 @cute.jit
 def read(
     v: cutlass.Constexpr,
@@ -57,7 +71,59 @@ def read(
     """Load vector `s`, whose elements lie `step` apart, where it is inside."""
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
-            into[(None, i), s].store(piece(access, tensor, start + i * access.width * step).load())
+            load(access, tensor, start + i * access.width * step, into[(None, i), s])
+
+
+def staging(v, smem, access, dtype):
+    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
+    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
+    shape = ((access.width, v.vec // access.width), v.steps)
+    strides = ((1, v.threads * access.width), v.threads * v.vec)
+    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
+    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
+
+
+@cute.jit
+def stage(
+    v: cutlass.Constexpr,
+    access: cutlass.Constexpr,
+    tensor,
+    start,
+    step: cutlass.Constexpr,
+    inside,
+    into,
+    s: cutlass.Constexpr,
+):
+    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
+    if inside:
+        for i in cutlass.range_constexpr(v.vec // access.width):
+            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
+            target = into[(None, i), s].iterator.toint()
+            if cutlass.const_expr(access.l2):
+                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
+                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
+            else:
+                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
+                cute.arch.inline_ptx(code, read_only_args=[target, source])
+
+
+def await_staged():
+    """Wait until what this thread copies into smem is there."""
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+
+
+def leave_in_smem():
+    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
+    cute.arch.sync_warp()
+
+
+def vector_of(v, access, staged, s):
+    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
+    found = fragment(v, access, staged.element_type, 1)
+    for i in range(v.vec // access.width):
+        found[(None, i), 0].store(staged[(None, i), s].load())
+    return found
 
 
 @cute.jit
@@ -246,10 +312,31 @@ def at_least_one(count):
     return type(count)(cutlass.select_(count > 1.0, count, type(count)(1.0)))
 
 
+def share_of(part, count):
+    """part / count, of fp32 within two units in the last place."""
+    whole = at_least_one(count)
+    return part / whole if type(whole) is cutlass.Float64 else part * cute.arch.rcp_approx(whole)
+
+
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return kind(cutlass.select_(value - value == 0.0, within(v, inside, value, 0.0), kind(0.0)))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean, kind = total / at_least_one(count), type(square)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, kind(cutlass.select_(about_mean < 0.0, kind(0.0), about_mean))
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
-    share = b[0] / at_least_one(count)
+    share = share_of(b[0], count)
     distance = b[1] - a[1]
     return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
 

@@ -281,6 +281,21 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def start_of(v, place, inside, value, start):
+    """What a thread takes distances from: its first element, where it has one that is finite."""
+    if place > 0:
+        return start
+    kind = type(start)
+    return (value - value == 0.0).select(within(v, inside, value, 0.0), kind(0.0))
+
+
+def moments_about(start, count, total, square):
+    """(count, mean, sum of squared deviations) of values whose distances from `start` are summed, and their squares."""
+    mean = total / at_least_one(count)
+    about_mean = square - total * mean  # rounding may take it below 0
+    return count, start + mean, (about_mean < 0.0).select(type(square)(0.0), about_mean)
+
+
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]

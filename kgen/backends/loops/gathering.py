@@ -1,6 +1,7 @@
-"""Reductions that meet the elements of a thread twice: first for their mean or largest, then for a sum about it.
+"""Reductions that gather the elements of a thread before these enter its state: sums about one of them, or about the
+largest, for which elements are met twice.
 
-What both passes find is joined to the state of the thread, so that elements in registers are read, not rescaled.
+What was found is joined to the state of the thread once, so that elements are added, not rescaled.
 """
 
 from collections.abc import Callable
@@ -16,60 +17,63 @@ Partial = tuple[str, str]  # name and first value of what a pass keeps
 Element = Callable[[str], str]  # the name of a state's part -> the expression of a row's
 
 
-class TwoPasses(Protocol):
-    """How the elements of a thread enter one state in two passes; `value` is an element in the type of the state."""
+class Gathering(Protocol):
+    """How the elements of a thread enter one state together; `value` is an element in the type of the state."""
 
     @property
     def partials(self) -> tuple[Partial, ...]:
         """Return what the passes keep."""
 
-    def first(self, value: str) -> Lines:
-        """Return the statements that take in an element for the first time."""
+    def first(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element for the first time; `free` gives a name that nothing has."""
 
-    def between(self) -> Lines:
-        """Return the statements between the passes."""
-
-    def second(self, value: str, name: str) -> Lines:
-        """Return the statements that take in an element again; `name` is free."""
+    def second(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element again, none where once is enough."""
 
     def folded(self) -> str:
         """Return the statement that joins what was found to the state."""
+
+
+MET_TWICE = (Combine.SUMEXP,)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """M2: the mean first, then the squared deviations from it."""
+    """M2: sums of the distances from the first element of the thread and of their squares, which one pass gives.
+
+    No variance is lost: that element is at most as many times the deviation away from the mean as a thread has
+    elements, so that the sum of squares exceeds the deviations at most as many times.
+    """
 
     state: State
     element: Element
+    place: str  # 0 for the first element of the thread in this row
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        """Return what the passes keep."""
-        return tuple((f"{self.state.names[-1]}_{part}", "0.0") for part in ("total", "seen", "square"))
+        """Return what the pass keeps."""
+        return tuple((f"{self.state.names[-1]}_{part}", "0.0") for part in ("start", "seen", "total", "square"))
 
-    def first(self, value: str) -> Lines:
-        """Return the statements that take in an element for the first time."""
-        total, count, _ = self._elements()
+    def first(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element."""
+        start, seen, total, square = self._elements()
+        distance = free()
         return (
-            f"{total} = {total} + within(v, inside, {value}, 0.0)",
-            f"{count} = {count} + within(v, inside, {self.state.types[0]}(1.0), 0.0)",
+            f"{start} = start_of(v, {self.place}, inside, {value}, {start})",
+            f"{distance} = within(v, inside, {value} - {start}, 0.0)",
+            f"{seen} = {seen} + within(v, inside, {self.state.types[0]}(1.0), 0.0)",
+            f"{total} = {total} + {distance}",
+            f"{square} = {square} + {distance} * {distance}",
         )
 
-    def between(self) -> Lines:
-        """Return the statements between the passes."""
-        total, count, _ = self._elements()
-        return (f"{total} = {total} / at_least_one({count})",)
-
-    def second(self, value: str, name: str) -> Lines:
-        """Return the statements that take in an element again; `name` is free."""
-        mean, _, square = self._elements()
-        return (f"{name} = within(v, inside, {value} - {mean}, 0.0)", f"{square} = {square} + {name} * {name}")
+    def second(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return no statement: once is enough."""
+        return ()
 
     def folded(self) -> str:
         """Return the statement that joins what was found to the state."""
-        mean, count, square = self._elements()
-        return _folded(self.state, self.element, (count, mean, square))
+        names = ", ".join(self.element(n) for n in self.state.names)
+        return f"{names} = {self.state.join}(({names}), moments_about({', '.join(self._elements())}))"
 
     def _elements(self) -> tuple[str, ...]:
         return tuple(self.element(name) for name, _ in self.partials)
@@ -89,18 +93,15 @@ class Exponents:
         name = self.state.names[-1]
         return (f"{name}_largest", self.state.identities[0]), (f"{name}_part", "0.0")
 
-    def first(self, value: str) -> Lines:
+    def first(self, value: str, free: Callable[[], str]) -> Lines:
         """Return the statements that take in an element for the first time."""
         largest, _ = self._elements()
         return (f"{largest} = maximum({largest}, within(v, inside, {value}, {self.state.identities[0]}))",)
 
-    def between(self) -> Lines:
-        """Return the statements between the passes."""
-        return ()
-
-    def second(self, value: str, name: str) -> Lines:
-        """Return the statements that take in an element again; `name` is free."""
+    def second(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element again."""
         largest, total = self._elements()
+        name = free()
         power = self.exp.format(f"{value} - center_of({largest})")
         return (f"{name} = within(v, inside, {power}, 0.0)", f"{total} = {total} + {name}")
 
@@ -112,11 +113,14 @@ class Exponents:
         return tuple(self.element(name) for name, _ in self.partials)
 
 
-def two_passes_of(s: Reduce, state: State, element: Element, exp: str) -> TwoPasses | None:
-    """Return how a reduction meets its elements twice, or None where once is enough; `exp` is the form of exp."""
+def gathering_of(s: Reduce, state: State, element: Element, place: str, exp: str) -> Gathering | None:
+    """Return how a reduction gathers elements, or None where each enters the state by itself.
+
+    `place` is 0 for the first element of a thread, `exp` the form of exp.
+    """
     match s.combine:
         case Combine.M2:
-            return Moments(state, element)
+            return Moments(state, element, place)
         case Combine.SUMEXP:
             return Exponents(state, element, exp)
         case _:

@@ -1,0 +1,47 @@
+"""What the L2 is told of what a loop kernel reads: which elements it should keep, and which it may drop at once.
+
+Measured on H200 (`benchmarks/memory_bound.py`): kernels that write what they read gain 2 to 4 % where reads stay, for
+then it is what they have written that leaves the L2, in long runs. What is read once and never written beside gains up
+to 2 % where it leaves at once. Neither concerns kernels whose tensors stay in the L2 for the next kernel.
+"""
+
+from collections.abc import Set
+from enum import StrEnum
+
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, is_early, large_accesses, width_of
+from kgen.families.strided.form import Access, LoopForm
+from kgen.target import Device
+
+PASSES_L2 = 2  # times the L2: what a kernel moves beyond that does not stay for the next one
+
+
+class Eviction(StrEnum):
+    """When a line leaves the L2, beside others."""
+
+    LAST = "evict_last"
+    FIRST = "evict_first"
+
+
+def passes_l2(facts: LoopFacts, device: Device) -> bool:
+    """Return whether a kernel moves so much that the L2 keeps nothing for the next one."""
+    moved = facts.rows * facts.cols * (facts.load_bytes + facts.store_bytes)
+    return moved > PASSES_L2 * device.value("quantities.l2") * 1e6
+
+
+def evictions_of(
+    form: LoopForm, facts: LoopFacts, device: Device, schedule: str, vec: int, base_align: int, later: Set[str]
+) -> tuple[tuple[Access, Eviction], ...]:
+    """Return the loads of a kernel that say when they leave the L2; kernels after it read the `later` tensors.
+
+    `vec` is the elements that a thread moves at once, `base_align` the bytes that base addresses are aligned to.
+    """
+    if device.quantity("fitted.kept_reads") is None or not passes_l2(facts, device):
+        return ()
+    large = set(large_accesses(form))
+    loads = [a for a in form.loads if a in large and is_early(a, form)]
+    whole = [a for a in loads if width_of(a, form, vec, base_align) * a.dtype.bytes == MAX_ACCESS_BYTES]
+    if facts.writes_elements:
+        return tuple((a, Eviction.LAST) for a in whole)
+    if schedule == "streamed" and facts.phases == 1:
+        return tuple((a, Eviction.FIRST) for a in whole if a.tensor not in later)
+    return ()
