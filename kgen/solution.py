@@ -210,6 +210,7 @@ def _shares_of_product(ranked: RankedGemm) -> dict[str, float]:
         "padding": busy * ranked.wave_efficiency * (1 - ranked.padding_efficiency),  # on elements outside of D
         "part-filled waves": busy * (1 - ranked.wave_efficiency),  # while the last grid wave leaves units idle
         "stalls": ranked.waves * ranked.term("mainloop") - busy,  # the mainloop beyond the tensor cores' time
+        "exchange": ranked.waves * dict(ranked.terms).get("exchange", 0.0),  # of what a cluster's CTAs hold of a tile
         "epilogue": ranked.waves * ranked.term("epilogue"),
         "fill": ranked.term("fill"),
         "launch": ranked.term("launch"),

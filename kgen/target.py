@@ -50,6 +50,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
+        "memory_latency": "us",  # the same where it comes from memory, while all units load
         "loop_efficiency": "ratio",  # sustained memory bandwidth of loop kernels over the peak
         "loop_latency": "us",  # from the first load of a CTA to its arrival, under load
         "cluster_exchange": "us",  # of one combination over the CTAs of a cluster
@@ -66,6 +67,8 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "mma_latency": "cycles",  # from one MMA to the next one that adds to the same accumulators
         "direct_rate": "elements/ns",  # element-wise stores of one compute unit
         "staged_rate": "elements/ns",  # element-wise loads through registers, one compute unit
+        "part_latency": "us",  # from the last product of a cluster's CTAs to the arrival of their sums at one another
+        "part_rate": "GB/s",  # of such sums into the smem of one compute unit
     },
 }
 REQUIRED = ("compute_units", "dies", "clock", "memory", "memory_bandwidth", "l2")

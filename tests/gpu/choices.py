@@ -73,6 +73,11 @@ PRODUCTS = {
     "ragged": Product(plain, (((333, 1000), False), ((1000, 1003), True))),
     "mn-major": Product(plain, (((328, 333), True), ((333, 520), False))),
     "unaligned": Product(plain, (((333, 203), False), ((203, 264), True))),
+    "few-rows": Product(plain, (((13, 2080), False), ((2080, 1544), True))),
+    "few-rows-fused": Product(
+        fused, (((24, 2048), False), ((2048, 1032), True), ((1032,), False), ((24, 1), False), ((24, 1032), False))
+    ),
+    "deep": Product(plain, (((136, 8200), False), ((8200, 264), True))),
 }
 # What needs the most registers: products whose points outside of the rules are tried, besides those above.
 HEAVY = {
@@ -152,5 +157,6 @@ def shown(point: Point | Iterable[tuple[str, Value]]) -> str:
     p = dict(point)
     return (
         f"{p['tile_m']}x{p['tile_n']}x{p['tile_k']} stages {p['stages']} wg {p['wg_m']}x{p['wg_n']} "
-        f"cluster {p['cluster_m']}x{p['cluster_n']} {p['load_path']}/{p['store_path']}"
+        f"cluster {p['cluster_m']}x{p['cluster_n']}x{p['cluster_k']} {p['resident']} a SM "
+        f"{p['load_path']}/{p['store_path']}{' exchanged' if p['swap'] else ''}"
     )

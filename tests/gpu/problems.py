@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 
-COUNT = 100
+COUNT = 140
+FIRST_OF_FEW = 100  # from here on: products of few rows, and of few tiles over a long k
 HALF = ("bfloat16", "float16")
 LAYOUTS = (("rows", "rows"), ("rows", "columns"), ("columns", "rows"), ("columns", "columns"))
 ACTIVATIONS = (
@@ -156,6 +157,12 @@ def _draw_extents(kind: str, rng: random.Random) -> _Extents:
             return _Extents(0, r(1, 64), r(1, 64), batch) if r(0, 1) else _Extents(r(1, 64), 0, r(1, 64), batch)
         case "deep":
             return _Extents(r(1, 17) * unit, r(1, 17) * unit, 8 * r(500, 2000), batch)
+        case "few rows":
+            return _Extents(r(1, 70), r(16, 500) * unit, r(50, 700) * unit, r(2, 3))
+        case "few columns":
+            return _Extents(r(16, 500) * unit, r(1, 70), r(50, 700) * unit, r(2, 3))
+        case "few tiles":
+            return _Extents(8 * r(1, 40), 8 * r(1, 66), 64 * r(100, 900) + 8 * r(0, 7), r(2, 3))
         case "many":
             return _Extents(2, 4, 8, 65536 + r(1, 300))
     raise AssertionError(kind)
@@ -165,6 +172,8 @@ EXTENTS = (
     *("tiles", "ragged", "eights", "m = 1", "large", "n = 1", "ragged"),
     *("k = 1", "eights", "deep", "k = 0", "ragged", "empty"),
 )
+
+FEW = ("few rows", "few tiles", "few rows", "few columns", "few rows")
 
 
 def _product(spelling: str, e: _Extents, rng: random.Random) -> tuple[list[Operand], str]:
@@ -222,6 +231,8 @@ def problem(index: int) -> GemmProblem:
     """Return the problem of that index."""
     rng = random.Random(20_000 + index)
     spelling, kind = SPELLINGS[index % len(SPELLINGS)], EXTENTS[index % len(EXTENTS)]
+    if index >= FIRST_OF_FEW:
+        kind = FEW[index % len(FEW)]
     if index in (27, 60):  # spelled bmm or matmul: more products than a grid's y axis has places
         kind, spelling = "many", "bmm"
     extents = _draw_extents(kind, rng)

@@ -1,6 +1,7 @@
-"""A hundred random bf16 and fp16 matrix products through `kgen.build`, and how a built kernel behaves as a callable.
+"""Random bf16 and fp16 matrix products through `kgen.build`, and how a built kernel behaves as a callable.
 
     python tests/gpu/random_gemms.py --out RECORDS          on the GPU; prints a table
+    python tests/gpu/random_gemms.py --few --out RECORDS    those of few rows, and of few tiles over a long k
     python tests/gpu/random_gemms.py --dry-run [--compile]  without one: emits every kernel, or compiles it too
 
 Each result is compared with the reference in float64: rel_err, dtype, shape, places of NaN and infinities, two runs
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from behaviour import BEHAVIOURS
 from compare import bits, check_runs, compare, expected
-from problems import COUNT, problem
+from problems import COUNT, FIRST_OF_FEW, problem
 from records import write_record
 from workers import Job, Outcome, run_jobs
 
@@ -67,7 +68,14 @@ def paths_of(folders: tuple[Path, ...]) -> str:
     """Return the load and store paths of the variants of a build."""
     plans = [json.loads((folder / "plan.json").read_text()) for folder in folders]
     choices = [variant["choice"]["choices"] for plan in plans for variant in plan["variants"]]
-    return " ".join(f"{c['load_path']}/{c['store_path']}" for c in choices)
+    return " ".join(f"{c['load_path']}/{c['store_path']}{_schedule(c)}" for c in choices)
+
+
+def _schedule(choices: dict[str, Any]) -> str:
+    """Return what a choice has besides its paths: parts of k, CTAs on an SM, exchanged operands."""
+    words = {"cluster_k": "k", "resident": "r"}
+    parts = [f",{word}{choices[axis]}" for axis, word in words.items() if choices.get(axis, 1) > 1]
+    return "".join(parts) + (",swap" if choices.get("swap") else "")
 
 
 def compile_all(folders: list[Path], processes: int) -> list[str]:
@@ -134,11 +142,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the record")
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--only", type=int, nargs="+", help="indices of problems")
+    parser.add_argument("--few", action="store_true", help="only products of few rows, or of few tiles over a long k")
     parser.add_argument("--dry-run", action="store_true", help="emit only; needs no GPU")
     parser.add_argument("--compile", action="store_true", help="with --dry-run: compile each kernel and read its code")
     arguments = parser.parse_args()
     started = time.perf_counter()
-    work = jobs(arguments.dry_run, arguments.only)
+    only = list(range(FIRST_OF_FEW, COUNT)) if arguments.few else arguments.only
+    work = jobs(arguments.dry_run, only)
     outcomes = run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS, progress)
     rows = [row_of(outcome) for outcome in outcomes]
     wrong = [row for row in rows if row["faults"]]

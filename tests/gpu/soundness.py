@@ -37,11 +37,13 @@ LIMIT_SECONDS = 60.0
 # The rules about shared memory and registers: a point outside of one alone must fail on the hardware.
 RESOURCE_RULES = (
     "smem",
+    "smem_unit",
     "accumulators",
     "register_pool",
     "warp_groups",
     "printed_fused",
     "printed_one_consumer",
+    "printed_resident",
     "printed_three_consumers",
     "printed_staged_plain",
     "printed_staged_fused",

@@ -121,6 +121,7 @@ def test_cutlass_default_tiles(dtype: str) -> None:
 def broken_by(facts: GemmFacts, **point: Value) -> set[str]:
     full: dict[str, Value] = {
         "load_path": "tma",
+        "swap": 0,
         "schedule": "cooperative",
         "wg_m": 2,
         "wg_n": 1,
@@ -131,6 +132,8 @@ def broken_by(facts: GemmFacts, **point: Value) -> set[str]:
         "stages": 2,
         "cluster_m": 1,
         "cluster_n": 1,
+        "cluster_k": 1,
+        "resident": 1,
         **point,
     }
     return {c.rule for c in explain(bind_gemm(facts, H100, lowered=False), full).broken}
@@ -164,16 +167,30 @@ def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules:
     assert broken_by(facts) == rules
 
 
+def shares_by_hand(p: Mapping[str, int]) -> int:
+    """Return how many CTAs finish a share: as many as leave each at least 16 whole columns, a power of two."""
+    counts = [c for c in (1, 2, 4, 8, 16) if c <= p["cluster_k"] and p["tile_n"] % (16 * c) == 0]
+    return max(counts, default=1)
+
+
 # The rules once more, by hand, for the candidates that the templates print.
 def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool:
     wgs, e = p["wg_m"], facts.in_bytes
     acc = p["tile_m"] * p["tile_n"] / (128 * wgs)
-    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] % c == 0)
+    shares = shares_by_hand(p)
+    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] // shares % c == 0)
     epilogue = 2 * 64 * wgs * columns * facts.out_bytes if store == "tma" else 0
-    smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + 1024
-    registers = {3: 160}.get(wgs, 240 if acc >= 208 else 232)
+    parts = (p["cluster_k"] - 1) * p["tile_m"] * p["tile_n"] // shares * 4
+    smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + parts + 1024
+    registers = 200 if p["resident"] == 2 else {3: 160}.get(wgs, 240 if acc >= 208 else 232)
     producer = {3: 32}.get(wgs, 24 if acc >= 208 else 40)
     pool = (wgs + 1) * (min(255, 65536 // (128 * (wgs + 1))) // 8 * 8)
+    if p["resident"] == 2 and (wgs != 1 or acc > 64 or 2 * (smem + 1024) > 233472):
+        return False
+    if p["cluster_k"] > 1 and (p["cluster_m"] * p["cluster_n"] > 1 or facts.k < 64 * p["cluster_k"] - 63):
+        return False
+    if p["swap"] and p["tile_n"] > 48:
+        return False
     return (
         p["wg_n"] == 1
         and p["tile_m"] in (64 * wgs, 128 * wgs)
@@ -181,7 +198,7 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
         and p["tile_n"] <= 256
         and p["tile_k"] * e == 128
         and acc <= {1: 176, 3: 96}.get(wgs, 216)
-        and wgs * registers + producer <= pool
+        and (p["resident"] == 2 or wgs * registers + producer <= pool)
         and smem <= 232448
         and p["cluster_m"] * p["cluster_n"] <= 2
         and p["tile_m"] % (8 * p["cluster_n"]) == 0
@@ -256,7 +273,7 @@ def test_register_and_smem_edges_break_one_rule_only() -> None:
             assert explain(bound, dict(point)).legal
 
 
-CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n")
+CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n", "cluster_k")
 
 
 @given(st.data())

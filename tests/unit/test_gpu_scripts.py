@@ -33,7 +33,7 @@ def test_the_random_problems_meet_what_they_are_for():
     made = [problems.problem(index) for index in range(problems.COUNT)]
     spellings = {p.spelling for p in made}
     assert spellings == set(problems.SPELLINGS)
-    assert {p.extents for p in made} == {*problems.EXTENTS, "many"}
+    assert {p.extents for p in made} == {*problems.EXTENTS, *problems.FEW, "many"}
     operands = [o for p in made for o in p.operands]
     assert {o.dtype for o in operands} == {"bfloat16", "float16", "float32"}
     assert any(o.offset % 8 for o in operands) and any(o.pad for o in operands) and any(o.planted for o in operands)

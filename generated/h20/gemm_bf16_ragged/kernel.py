@@ -750,7 +750,12 @@ def launch_tma(
     cluster = v.cluster_m * v.cluster_n
     grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
     gemm_tma(v, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long
+        cluster=(cluster, 1, 1) if cluster > 1 else None,
+        min_blocks_per_mp=1,
+        stream=stream,
     )
 
 

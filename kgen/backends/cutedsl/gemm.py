@@ -70,7 +70,7 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         constants=_constants(plan, device),
         fields=row_fields,
         cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
-        rows=tuple(row_view(v) for v in plan.variants),
+        rows=tuple(row_view(v, plan) for v in plan.variants),
         rules=tuple(gemm_rules(v, plan) for v in first_of_kind.values()),
         sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
         host=(),
@@ -100,9 +100,9 @@ def _require_one_kind(plan: GemmPlan) -> None:
 def _one_view(plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
     first, *others = plan.variants
-    view = device_view(first, names, operands)
+    view = device_view(first, plan, names, operands)
     for other in others:
-        found = device_view(other, names, operands)
+        found = device_view(other, plan, names, operands)
         for part in (f.name for f in fields(DeviceView)):
             one, another = getattr(view, part), getattr(found, part)
             if one != another:
@@ -117,7 +117,7 @@ def _text(part: object) -> str:
 
 
 def _engine(kind: str) -> str:
-    return "wgmma" if kind in ("tma", "staged") else kind
+    return "wgmma" if kind in ("tma", "split", "staged") else kind
 
 
 def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
@@ -130,9 +130,9 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = "tma" in kinds or view.stores_by_tma
+    by_tma = kinds & {"tma", "split"} or view.stores_by_tma
     lines = [
-        "from dataclasses import dataclass",
+        "from dataclasses import dataclass, replace" if "split" in kinds else "from dataclasses import dataclass",
         "from functools import cache",
         "from importlib.metadata import version",
         "from math import gcd, prod" if "staged" in kinds else "from math import prod",
@@ -141,8 +141,8 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "import torch",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
     ]
-    if kinds & {"tma", "staged"}:
-        units = ["OperandMajorMode"] + ["cpasync"] * by_tma + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
+    if kinds & {"tma", "split", "staged"}:
+        units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:
         lines.append("from cutlass.utils import SmemAllocator")

@@ -1,7 +1,9 @@
 """DeviceView of a GEMM: operands, epilogue and input ops as source text, and which sections make the kernel."""
 
+from collections.abc import Iterable
+
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, library_source, print_ops
-from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
 from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
 from kgen.backends.source.lines import bracketed
@@ -13,10 +15,11 @@ from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 OUTPUT_TYPES = (DType.BF16, DType.FP16, DType.FP32)
 FOLDER = "cutedsl/sm90/gemm"
 
-_LOADS = {"tma": "load_tma", "staged": "load_staged"}
+_LOADS = {"tma": ("of_operand", "load_tma"), "split": ("of_operand", "load_split"), "staged": ("load_staged",)}
+_CONSUMERS = {"tma": ("consume",), "split": ("add_parts", "consume_split"), "staged": ("consume",)}
 
 
-def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
+def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return what the device templates print; `operands` are the tensors that a launch takes, in order."""
     form = variant.form
     fused = fused_tensors(form, names)
@@ -28,7 +31,8 @@ def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str
     a_ops, a_result = _input_ops(form.a_ops, form, on_tensor_cores)
     b_ops, b_result = _input_ops(form.b_ops, form, on_tensor_cores)
     epilogue, result = _epilogue(form, fused)
-    wide = form.d.dtype is DType.FP32
+    boxes, to_smem_atom = _TRANSPOSED_STORE if variant.is_exchanged else _STORE
+    several = shares_units(plan)
     return DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
         a_pointer=_pointer(names[form.a.tensor], form.a.offset),
@@ -45,11 +49,49 @@ def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str
         stores_by_tma=by_tma,
         store="tma_d, gD, sD" if by_tma else "mD",
         d="tma_d, mD" if by_tma else "mD",
-        to_smem_atom=_WIDE_ATOM if wide else "warp.StMatrix8x8x16bOp(False, 4), OUT",
+        boxes=boxes,
+        to_smem_atom=to_smem_atom[form.d.dtype is DType.FP32],
+        k_steps="k_share(v)[1]" if has_parts(plan) else "-(-v.k // v.tile_k)",
+        units="sm_count * v.resident" if several else "sm_count",
+        resident="v.resident" if several else "1",
+        shares_units=several,
+        launch_lines=_launch_lines(plan),
+        is_exchanged=variant.is_exchanged,
     )
 
 
-_WIDE_ATOM = "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64"
+def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
+    """Return the arguments of the launch of the `tma` kernel."""
+    if not shares_units(plan) and all(_multicasts(v) for v in plan.variants if kind_of(v) == "tma"):
+        return (
+            "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
+        )
+    lines = [
+        "grid=(grid, 1, 1),",
+        "block=(threads(v), 1, 1),",
+        "# a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long",
+        "cluster=(cluster, 1, 1) if cluster > 1 else None,",
+        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
+    ]
+    carveout = "preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem"
+    return (*lines, *([carveout] if shares_units(plan) else []), "stream=stream,")
+
+
+def _multicasts(variant: GemmVariant) -> bool:
+    candidate = variant.choice.candidate
+    return candidate.number("cluster_m") * candidate.number("cluster_n") > 1
+
+
+_BOXES = "MMA_M, v.store_n, v.store_buffers * v.wg_m * v.wg_n, OUT"
+# How D lies in smem, and how its registers get there where an element has 16 bits, and where it has 32.
+_STORE = (
+    f"row_major({_BOXES})",
+    ("warp.StMatrix8x8x16bOp(False, 4), OUT", "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64"),
+)
+_TRANSPOSED_STORE = (
+    f"column_major({_BOXES}, MMA_M)",
+    ("warp.StMatrix8x8x16bOp(True, 4), OUT", "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=32"),
+)
 
 
 def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
@@ -64,8 +106,14 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             names = ["simt_tiles", *tail, "simt_store", *kernels]
         case _:
             store = "store_tma" if view.stores_by_tma else "store_direct"
-            names = ["tiles", *(_LOADS[k] for k in kinds), "mainloop", *tail, store, "consume", *kernels]
+            loads, consumers = _once(_LOADS[k] for k in kinds), _once(_CONSUMERS[k] for k in kinds)
+            parts = ["k_share"] if "split" in kinds else []
+            names = ["tiles", *parts, *loads, "mainloop", *tail, store, *consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
+
+
+def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in names for name in group))
 
 
 def library_sections(view: DeviceView) -> tuple[str, ...]:

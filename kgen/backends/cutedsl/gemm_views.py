@@ -17,7 +17,9 @@ class DeviceView:
     """What the templates of device code and launch functions read.
 
     `fused` is ", fused" where the epilogue reads tensors, else empty; `store` and `d` are what the epilogue and the
-    kernel take to write D.
+    kernel take to write D. `boxes` makes the smem of D, `k_steps` counts the steps of the mainloop, `units` the CTAs
+    that run at once, `resident` those of one SM, which are several where it `shares_units`;
+    `launch_lines` are the arguments of a launch of multicasting CTAs.
     """
 
     tensors: tuple[TensorView, ...]
@@ -35,7 +37,14 @@ class DeviceView:
     stores_by_tma: bool
     store: str
     d: str
+    boxes: str
     to_smem_atom: str
+    k_steps: str
+    units: str
+    resident: str
+    shares_units: bool
+    launch_lines: tuple[str, ...]
+    is_exchanged: bool
 
 
 @dataclass(frozen=True, slots=True)

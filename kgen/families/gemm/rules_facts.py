@@ -45,6 +45,11 @@ OPTIONAL_COLUMNS: Mapping[str, int] = {
     "cluster_m": 1,  # CTAs along m that share a B tile by multicast
     "cluster_n": 1,
     "split_k": 1,  # CTAs that share a tile of D; a second kernel sums what they wrote
+    "cluster_k": 1,  # CTAs of a cluster that share a tile of D, and sum what they hold through each other's smem
+    "shares": 1,  # CTAs of those that finish a part of the tile each
+    "exchange_bytes": 0,  # that arrive in the smem of such a CTA
+    "resident": 1,  # CTAs that one unit runs at once by choice
+    "swap": 0,  # 1 where tile_m lies along n, and tile_n along m
 }
 DEVICE_FIELDS = (
     "warp_size",
