@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
-from choices import base_of, shown, write_choice
+from choices import base_of, best_of, shown, write_choice
 from compare import compare, run_poisoned
 from workers import load_script
 
 import kgen
 from kgen.bench.statistics import interval, spread
 from kgen.bench.timing import Replay, Tensors, capture, host_us, in_turn, round_robin, set_count
-from kgen.planning.candidates import RankedCandidate, solve_gemm
+from kgen.planning.candidates import solve_gemm
 from kgen.target import load_device
 
 SAMPLED_ROWS = 128
@@ -39,6 +39,7 @@ class Prepared:
     k: int
     dtype: torch.dtype
     kernels: tuple[tuple[str, float, Kernel], ...]
+    reads: Kernel | None = None  # a kernel that only reads B
 
     @property
     def flops(self) -> int:
@@ -66,12 +67,14 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.matmul(a, b.t())
 
 
-def prepare(shape: list[int], dtype: str, target: str, candidates: int) -> dict[str, Any]:
+def prepare(
+    shape: list[int], dtype: str, target: str, candidates: int, one_of_each: bool, reads: bool
+) -> dict[str, Any]:
     """Build the first plan of a shape twice, or its best candidates once each; nothing is measured."""
     started = time.perf_counter()
     empty = Prepared(*shape, getattr(torch, dtype), ())
-    made = _candidates(empty, target, candidates) if candidates else _twins(empty, target)
-    _PREPARED[:] = [Prepared(*shape, empty.dtype, made)]
+    made = _candidates(empty, target, candidates, one_of_each) if candidates else _twins(empty, target)
+    _PREPARED[:] = [Prepared(*shape, empty.dtype, made, _reader(empty) if reads else None)]
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     return {"kernels": [(words, predicted) for words, predicted, _ in made], "seconds": time.perf_counter() - started}
@@ -84,18 +87,21 @@ def _twins(shape: Prepared, target: str) -> tuple[tuple[str, float, Kernel], ...
     return tuple((shown(choice["choices"]), choice["time_us"], _loaded(folder, f"twin{i}", tensors)) for i in range(2))
 
 
-def _candidates(shape: Prepared, target: str, count: int) -> tuple[tuple[str, float, Kernel], ...]:
-    """Return the best candidates that differ in more than the number of stages."""
+def _reader(shape: Prepared) -> Kernel:
+    """Return a kernel that reads B and nothing else."""
+    from read_only import reader
+
+    _, b = shape.tensors(0)
+    read = reader(b)
+    return lambda a, b: read(b)
+
+
+def _candidates(shape: Prepared, target: str, count: int, one_of_each: bool) -> tuple[tuple[str, float, Kernel], ...]:
+    """Return the best candidates that differ in more than the number of stages, or the best of each schedule."""
     tensors = shape.tensors(0)
     base = base_of(product, list(tensors), target, "candidate")
-    chosen: dict[tuple[Any, ...], RankedCandidate] = {}
-    for ranked in solve_gemm(base.facts, base.device, top=None).ranked:
-        key = tuple(value for axis, value in ranked.candidate.choices if axis != "stages")
-        chosen.setdefault(key, ranked)
-        if len(chosen) == count:
-            break
     made = []
-    for number, ranked in enumerate(chosen.values()):
+    for number, ranked in enumerate(best_of(solve_gemm(base.facts, base.device, top=None).ranked, count, one_of_each)):
         point = dict(ranked.candidate.choices)
         with tempfile.TemporaryDirectory() as folder:
             package = write_choice(base, point, Path(folder) / "package")
@@ -124,7 +130,9 @@ def measure(count: int) -> dict[str, Any]:
     us = interval(ours)
     if us.median < floor_us(prepared):
         faults.append(f"{us.median:.1f} us is below the roofline's {floor_us(prepared):.1f} us: a measurement error")
+    read = {"read_us": median(_reads(prepared, sets, count))} if prepared.reads else {}
     return {
+        **read,
         "tile": tile,
         "predicted_us": predicted,
         "us": us.median,
@@ -139,6 +147,14 @@ def measure(count: int) -> dict[str, Any]:
         "sets": len(sets),
         "faults": faults,
     }
+
+
+def _reads(prepared: Prepared, sets: list[Tensors], count: int) -> list[float]:
+    """Return times of reading B alone, over the same rotating buffers."""
+    assert prepared.reads is not None
+    replay = capture(prepared.reads, sets, floor_us(prepared))
+    (times,) = round_robin([replay], max(5, count // 3))
+    return times
 
 
 def measure_candidates(count: int) -> dict[str, Any]:

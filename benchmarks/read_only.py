@@ -47,9 +47,7 @@ def compiled(count: int) -> Callable[..., None]:
     """Compile for `count` 32-bit words; needs no GPU when CUTE_DSL_ARCH is set."""
     tensors = [make_fake_tensor(cutlass.Int32, (n,), (1,), assumed_align=16) for n in (count, QUAD)]
     stream = make_fake_stream(use_tvm_ffi_env_stream=True)
-    function: Callable[..., None] = cute.compile(
-        launch, *tensors, cutlass.Int32(1), stream, options="--enable-tvm-ffi"
-    )
+    function: Callable[..., None] = cute.compile(launch, *tensors, cutlass.Int32(1), stream, options="--enable-tvm-ffi")
     return function
 
 

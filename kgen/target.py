@@ -50,7 +50,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
-        "memory_latency": "us",  # the same where it comes from memory, while all units load
+        "memory_latency": "us",  # the same where each byte is loaded once and so from memory, while all units load
         "loop_efficiency": "ratio",  # sustained memory bandwidth of loop kernels over the peak
         "loop_latency": "us",  # from the first load of a CTA to its arrival, under load
         "cluster_exchange": "us",  # of one combination over the CTAs of a cluster

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -15,12 +15,14 @@ from kgen.frontend.importers import spec_from_callable
 from kgen.package.write import write_package
 from kgen.pipeline import STAGES, run
 from kgen.planning.candidates import Candidate
+from kgen.planning.choice import RankedCandidate
 from kgen.planning.plan import Plan
 from kgen.rules.model import Value
 from kgen.rules.solve import BoundRules
 from kgen.spec.model import Accepts, FixedAxis, Spec
 from kgen.target import Device, load_device
 
+Ranked = TypeVar("Ranked", bound=RankedCandidate)
 PARTS = 20  # every n/20-th legal candidate
 Point = Mapping[str, Value]
 
@@ -120,6 +122,22 @@ def base_of(fn: Callable[..., Any], tensors: list[torch.Tensor], target: str, na
     spec = replace(spec, accepts=Accepts(MAX_ALIGN_BYTES))
     done = run(spec, load_device(target), stop_after="classify")
     return Base(spec, done.device, done.made)
+
+
+# A schedule: how k is split, how many CTAs an SM runs, whether operands are exchanged.
+_SCHEDULE = ("cluster_k", "resident", "swap")
+
+
+def best_of(ranked: Iterable[Ranked], count: int, one_of_each: bool) -> tuple[Ranked, ...]:
+    """Return the first `count` candidates that differ in more than the number of stages; or one of each schedule."""
+    chosen: dict[tuple[Value, ...], Ranked] = {}
+    for one in ranked:
+        points = one.candidate.choices
+        key = tuple(v for axis, v in points if (axis in _SCHEDULE if one_of_each else axis != "stages"))
+        chosen.setdefault(key, one)
+        if len(chosen) == count:
+            break
+    return tuple(chosen.values())
 
 
 def sampled_rows(count: int, parts: int = PARTS) -> tuple[int, ...]:

@@ -88,8 +88,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (14336, 1),
 }
 VARIANTS = (
-    # predicted 60.2 us, bound by mma: 1 grid waves, 96% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x96x64, predicted 60.2 us
+    # predicted 60.3 us, bound by mma: 1 grid waves, 96% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x96x64, predicted 60.6 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

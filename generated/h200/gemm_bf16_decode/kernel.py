@@ -95,8 +95,8 @@ CASE_DEFAULT = {  # case default
     "bias_stride": (1, 0),
 }
 VARIANTS = (
-    # predicted 13.1 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x64x64, predicted 13.2 us
+    # predicted 13.3 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x16x64, predicted 13.3 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

@@ -90,8 +90,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (512, 1),
 }
 VARIANTS = (
-    # predicted 39.5 us, bound by l2: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
-    # next best: 64x256x64, predicted 39.8 us
+    # predicted 40.1 us, bound by l2: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
+    # next best: 64x256x64, predicted 40.4 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

@@ -88,8 +88,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (14336, 1),
 }
 VARIANTS = (
-    # predicted 33.0 us, bound by memory: 1 grid waves, 85% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x128x64, predicted 33.1 us
+    # predicted 33.4 us, bound by memory: 1 grid waves, 85% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x112x64, predicted 33.5 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

@@ -216,7 +216,7 @@ def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launc
     smem_rate = device.arch.limit("smem_bytes_per_cycle").value
     smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
     staged = columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
-    arrival = _load_latency(columns, facts, device, launch, k_steps) / np.maximum(columns["stages"] - 1, 1)
+    arrival = _load_latency(columns, facts, device) / np.maximum(columns["stages"] - 1, 1)
     chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
     return {
         "mma": k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us,
@@ -236,12 +236,13 @@ def _memory(facts: GemmFacts, device: Device, launch: Launch) -> Array:
     return (launch.raster.memory_bytes + output) / rate / np.maximum(launch.waves, 1)
 
 
-def _load_latency(columns: Columns, facts: GemmFacts, device: Device, launch: Launch, k_steps: Array) -> Array:
-    """Return how long a stage's loads take in the steady state: longer, where most of them come from memory."""
-    grid = tile_grid(columns, facts)
-    loaded = grid.clusters * grid.cluster_size * k_steps * _loaded(columns, facts)
-    from_memory = np.minimum(launch.raster.memory_bytes / np.maximum(loaded, 1), 1)
-    return np.maximum(device.value("fitted.load_latency"), from_memory * device.value("fitted.memory_latency"))
+def _load_latency(columns: Columns, facts: GemmFacts, device: Device) -> Array:
+    """Return how long a stage's loads take: longer, where few tiles read an operand, so that most come from memory."""
+    m, n = sides(columns, facts)
+    readers = np.minimum(ceil_div(m, columns["tile_m"]), ceil_div(n, columns["tile_n"]))
+    return np.maximum(
+        device.value("fitted.load_latency"), device.value("fitted.memory_latency") / np.maximum(readers, 1)
+    )
 
 
 def _sum_parts(columns: Columns, facts: GemmFacts, device: Device) -> Array:
