@@ -164,6 +164,7 @@ class MachineCode:
     bulk_copy: tuple[str, ...]  # between memories, without a tensor map
     memory_access: tuple[str, ...]  # of a thread to device memory; modifiers say how wide it is
     matrix_store: tuple[str, ...]  # registers of an MMA's result to shared memory
+    cluster_store: tuple[str, ...]  # to the shared memory of another CTA of a cluster
     multiply_add: tuple[str, ...]  # fp32, on the ordinary cores
     spill_load: tuple[str, ...]
     spill_store: tuple[str, ...]

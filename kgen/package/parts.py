@@ -28,6 +28,7 @@ class Evidence:
     threads: int
     spills: int
     access_bytes: int | None  # of the widest access to device memory, for kernels that only move memory
+    cluster_stores: bool = False  # into the smem of other CTAs of a cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
         threads=candidate.number("threads"),
         spills=_local_accesses(ops, candidate.number("acc_regs")),
         access_bytes=None,
+        cluster_stores=variant.cluster_k > 1,
     )
 
 
