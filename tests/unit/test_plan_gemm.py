@@ -159,3 +159,29 @@ def test_a_plan_prints_its_variants() -> None:
 def test_candidates_print_as_json() -> None:
     (first, *_) = plan_of(form_of(product, *SQUARE)).variants
     assert json.loads(json.dumps(first.choice.to_json()))["choices"]["load_path"] == "tma"
+
+
+FEW, MANY = (e(16, 4096), e(4096, 4096)), (e(4096, 4096), e(4096, 4096))
+
+
+def test_few_rows_exchange_the_operands_in_every_variant() -> None:
+    form = form_of(F.linear, *FEW)
+    plan = plan_of(form)
+    assert [v.load_path for v in plan.variants] == ["tma", "staged"]
+    for variant in plan.variants:
+        assert variant.is_exchanged and variant.form == form.exchanged
+        assert (variant.form.m, variant.form.n, variant.facts.m, variant.facts.n) == (4096, 16, 16, 4096)
+    assert form.exchanged.exchanged == form
+
+
+def test_cases_of_few_and_of_many_rows_keep_the_operands_as_they_are() -> None:
+    forms = form_of(F.linear, *FEW), form_of(F.linear, *MANY)
+    assert not any(v.is_exchanged for v in plan_of(*forms).variants)
+    assert all(v.is_exchanged for v in plan_of(*forms, fixed={"swap": 1}).variants)
+
+
+def test_a_long_k_is_split_over_a_cluster_but_not_where_loads_pass_through_registers() -> None:
+    plan = plan_of(form_of(F.linear, e(256, 65536), e(512, 65536)))
+    assert plan.variants[0].cluster_k > 4 and plan.variants[1].cluster_k == 1
+    fixed = plan_of(form_of(F.linear, *FEW), fixed={"cluster_k": 4, "resident": 2})
+    assert [(v.cluster_k, v.resident) for v in fixed.variants] == [(4, 2), (1, 1)]
