@@ -133,9 +133,10 @@ class _Extents:
     batch: int
 
 
-def _draw_extents(kind: str, rng: random.Random) -> _Extents:
+def _draw_extents(kind: str, rng: random.Random, aligned: bool) -> _Extents:
     r = rng.randint
     batch, unit = r(2, 5), rng.choice((7, 8))
+    unit = 8 if aligned else unit
     match kind:
         case "tiles":
             return _Extents(64 * r(1, 12), 64 * r(1, 12), 64 * r(1, 12), batch)
@@ -235,9 +236,12 @@ def problem(index: int) -> GemmProblem:
         kind = FEW[index % len(FEW)]
     if index in (27, 60):  # spelled bmm or matmul: more products than a grid's y axis has places
         kind, spelling = "many", "bmm"
-    extents = _draw_extents(kind, rng)
+    aligned = index >= FIRST_OF_FEW and index % 4 != 0
+    extents = _draw_extents(kind, rng, aligned)
     operands, expression = _product(spelling, extents, rng)
     operands = _laid_out(operands, LAYOUTS[index // 3 % 4], extents.k, rng)
+    if aligned:
+        operands = [replace(o, pad=o.pad // 8 * 8, offset=o.offset // 8 * 8) for o in operands]
     half = HALF[index % 2]
     operands = [replace(o, dtype=half) for o in operands]
     lines = [f"x = {expression}"]
