@@ -95,14 +95,23 @@ def functions_of(cluster: Cluster) -> dict[str, Any]:
     return names
 
 
-# tile_m, tile_n, wg_m, cluster_k, shares
-TILES = [(64, 16, 1, 2, 1), (64, 128, 1, 8, 8), (128, 64, 2, 4, 4), (128, 32, 1, 8, 2), (64, 48, 1, 2, 1)]
+# tile_m, tile_n, wg_m, cluster_k, shares along m and n
+TILES = [
+    (64, 16, 1, 2, 1, 1),
+    (64, 128, 1, 8, 1, 8),
+    (128, 64, 2, 4, 1, 4),
+    (128, 32, 1, 8, 2, 2),
+    (64, 48, 1, 2, 1, 1),
+    (128, 16, 1, 2, 2, 1),
+    (128, 128, 1, 16, 2, 8),
+]
 
 
 @pytest.mark.parametrize("tile", TILES)
-def test_every_share_is_the_sum_of_all_ctas_parts(tile: tuple[int, int, int, int, int]) -> None:
-    tile_m, tile_n, wg_m, cluster_k, shares = tile
-    v = SimpleNamespace(tile_m=tile_m, tile_n=tile_n, wg_m=wg_m, cluster_k=cluster_k, shares=shares)
+def test_every_share_is_the_sum_of_all_ctas_parts(tile: tuple[int, int, int, int, int, int]) -> None:
+    tile_m, tile_n, wg_m, cluster_k, shares_m, shares_n = tile
+    names = ("tile_m", "tile_n", "wg_m", "cluster_k", "shares_m", "shares_n")
+    v, shares = SimpleNamespace(**dict(zip(names, tile, strict=True))), shares_m * shares_n
     threads, boxes, held = WARP_GROUP * wg_m, tile_m // (64 * wg_m), tile_n // 2
     acc = np.random.default_rng(0).standard_normal((cluster_k, threads, boxes, held))
     cluster = Cluster([{} for _ in range(cluster_k)])
@@ -122,10 +131,11 @@ def test_every_share_is_the_sum_of_all_ctas_parts(tile: tuple[int, int, int, int
     expected_bytes = 4 * (cluster_k - 1) * tile_m * tile_n // shares
     assert all(16 * len(slots) == (expected_bytes if rank < shares else 0) for rank, slots in enumerate(cluster.slots))
     cluster.is_complete = True
-    columns = held // shares
+    rows, columns = boxes // shares_m, held // shares_n
     for owner in range(shares):
+        row, column = owner // shares_n * rows, owner % shares_n * columns
         for thread in (0, 1, threads - 1):
-            share = acc[:, thread, :, owner * columns : (owner + 1) * columns].sum(axis=0)
+            share = acc[:, thread, row : row + rows, column : column + columns].sum(axis=0)
             np.testing.assert_allclose(run(owner, thread).values, share.reshape(-1))
 
 

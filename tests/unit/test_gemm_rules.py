@@ -167,20 +167,21 @@ def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules:
     assert broken_by(facts) == rules
 
 
-def shares_by_hand(p: Mapping[str, int]) -> int:
-    """Return how many CTAs finish a share: as many as leave each at least 16 whole columns, a power of two."""
+def shares_by_hand(p: Mapping[str, int]) -> tuple[int, int]:
+    """Return the shares along m and n: as many as leave each at least 16 whole columns, then each row of wgmma."""
     counts = [c for c in (1, 2, 4, 8, 16) if c <= p["cluster_k"] and p["tile_n"] % (16 * c) == 0]
-    return max(counts, default=1)
+    along_n = max(counts, default=1)
+    return (2 if 2 * along_n <= p["cluster_k"] and p["tile_m"] == 128 * p["wg_m"] else 1), along_n
 
 
 # The rules once more, by hand, for the candidates that the templates print.
 def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool:
     wgs, e = p["wg_m"], facts.in_bytes
     acc = p["tile_m"] * p["tile_n"] / (128 * wgs)
-    shares = shares_by_hand(p)
-    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] // shares % c == 0)
+    shares_m, shares_n = shares_by_hand(p)
+    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] // shares_n % c == 0)
     epilogue = 2 * 64 * wgs * columns * facts.out_bytes if store == "tma" else 0
-    parts = (p["cluster_k"] - 1) * p["tile_m"] * p["tile_n"] // shares * 4
+    parts = (p["cluster_k"] - 1) * p["tile_m"] * p["tile_n"] // (shares_m * shares_n) * 4
     smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + parts + 1024
     registers = 200 if p["resident"] == 2 else {3: 160}.get(wgs, 240 if acc >= 208 else 232)
     producer = {3: 32}.get(wgs, 24 if acc >= 208 else 40)

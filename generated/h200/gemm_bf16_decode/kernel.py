@@ -6,8 +6,8 @@ Target: h200 (sm_90a, 132 SMs); the grid follows the SMs of the device that it r
 Variant default_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
   k each with wgmma, and add the parts up in a fixed order through each other's smem.
   m runs along the columns of the result: it has few rows,
-  tile 64x16x64, 12 stages, cluster 1x1x2 (m, n, k), 256 threads, 132096 bytes of smem,
-  64 tiles in 1 grid waves, 97% full
+  tile 128x16x64, 11 stages, cluster 1x1x4 (m, n, k), 256 threads, 220160 bytes of smem,
+  32 tiles in 1 grid waves, 100% full
 Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   m runs along the columns of the result: it has few rows,
@@ -74,7 +74,8 @@ class Variant:
     producer_registers: int
     consumer_registers: int
     cluster_k: int  # CTAs of a cluster that sum a part of k each
-    shares: int  # CTAs of those that finish a share of the tile each
+    shares_m: int  # shares of a tile, along m and along n, that one of those CTAs finishes each
+    shares_n: int
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -95,26 +96,27 @@ CASE_DEFAULT = {  # case default
     "bias_stride": (1, 0),
 }
 VARIANTS = (
-    # predicted 13.3 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
+    # predicted 13.3 us, bound by memory: 1 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
     # next best: 64x16x64, predicted 13.3 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
         load_path="split",
-        tile_m=64,
+        tile_m=128,
         tile_n=16,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=12,  # 132096 bytes of smem in all
+        stages=11,  # 220160 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=56,
-        consumer_registers=240,  # 8 of them accumulators
-        cluster_k=2,
-        shares=1,
+        consumer_registers=240,  # 16 of them accumulators
+        cluster_k=4,
+        shares_m=2,
+        shares_n=1,
         store_n=16,
         store_buffers=2,
     ),
@@ -137,7 +139,8 @@ VARIANTS = (
         producer_registers=168,
         consumer_registers=240,  # 8 of them accumulators
         cluster_k=1,
-        shares=1,
+        shares_m=1,
+        shares_n=1,
         store_n=16,
         store_buffers=2,
         a_vector=1,
@@ -156,9 +159,10 @@ def rules_split(v):
     acc_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
     row_bytes = v.tile_k * 2
+    shares = v.shares_m * v.shares_n
     epilogue_bytes = 128 * v.wg_m * v.wg_n * v.store_n * 2
     stage_bytes = (v.tile_m + v.tile_n) * row_bytes
-    exchange_bytes = 0 if v.cluster_k == 1 else 4 * (v.cluster_k - 1) * v.tile_m * v.tile_n / v.shares
+    exchange_bytes = 0 if v.cluster_k == 1 else 4 * (v.cluster_k - 1) * v.tile_m * v.tile_n / shares
     smem_bytes = v.stages * stage_bytes + epilogue_bytes + exchange_bytes + 1024
     return (
         (
@@ -223,9 +227,10 @@ def rules_split(v):
             "larger clusters need an opt-in and may not fit a device's GPCs",
         ),
         (
-            "cluster_m * cluster_n * cluster_k <= 16 when cluster_k > 1",
-            v.cluster_k <= 1 or v.cluster_m * v.cluster_n * v.cluster_k <= 16,
-            "no cluster is larger; more than 8 fit only a GPC of so many SMs",
+            "cluster_m * cluster_n * cluster_k <= cluster_portable or 8 * cluster_m * cluster_n * cluster_k "
+            "<= compute_units when cluster_k > 1",
+            v.cluster_k <= 1 or (v.cluster_m * v.cluster_n * v.cluster_k <= 8 or 8 * v.cluster_m * v.cluster_n * v.cluster_k <= 132),
+            "a larger cluster takes as many SMs of one of 8 GPCs",
         ),
         (
             "cluster_k <= ceil_div(k, tile_k) when cluster_k > 1",
@@ -708,18 +713,19 @@ def epilogue(v: cutlass.Constexpr, acc, tile, tma_d, gD, sD, group, fused):
 def add_parts(v: cutlass.Constexpr, acc, parts, arrived, rank):
     """Send each share of the tile to the CTA that finishes it; return the sums of this CTA's share.
 
-    A share is some columns of the tile. The order of the sum follows from the CTAs' ranks, so that it is the same in
-    every run.
+    A share is some wgmma rows and columns of the tile. The order of the sum follows from the CTAs' ranks, so that it is
+    the same in every run.
     """
     thread = cute.arch.thread_idx()[0] - WARP_GROUP
-    rows, held = v.tile_m // (MMA_M * v.wg_m), v.tile_n // 2  # wgmma rows of a thread, and what it holds of each
-    count = held // v.shares
-    quads = rows * count // 4  # 16-byte pieces of a share that one thread sends
-    sums = cute.make_rmem_tensor(rows * count, ACC)
-    for owner in cutlass.range_constexpr(v.shares):
-        share = cute.make_rmem_tensor(rows * count, ACC)
-        for i in cutlass.range_constexpr(rows * count):
-            share[i] = acc[i // count * held + owner * count + i % count]
+    held = v.tile_n // 2  # accumulators of a thread in each of its wgmma rows
+    rows, columns = v.tile_m // (MMA_M * v.wg_m * v.shares_m), held // v.shares_n  # of a share
+    quads = rows * columns // 4  # 16-byte pieces of a share that one thread sends
+    sums = cute.make_rmem_tensor(rows * columns, ACC)
+    for owner in cutlass.range_constexpr(v.shares_m * v.shares_n):
+        share = cute.make_rmem_tensor(rows * columns, ACC)
+        for i in cutlass.range_constexpr(rows * columns):
+            row, column = owner // v.shares_n * rows + i // columns, owner % v.shares_n * columns + i % columns
+            share[i] = acc[row * held + column]
         if owner == rank:
             sums.store(share.load())
         else:
@@ -729,7 +735,7 @@ def add_parts(v: cutlass.Constexpr, acc, parts, arrived, rank):
                 to = parts[None, thread, i, sender].iterator
                 quad = (bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3])
                 cute.arch.store_async_dsmem(to, quad, arrived, owner)
-    if rank < v.shares:
+    if rank < v.shares_m * v.shares_n:
         cute.arch.mbarrier_wait(arrived, 0)
         for sender in cutlass.range_constexpr(v.cluster_k - 1):
             for i in cutlass.range_constexpr(quads):
@@ -752,10 +758,11 @@ def consume_part(v: cutlass.Constexpr, pipe, sA, sB, parts, arrived, tma_d, gD, 
     mainloop(v, pipe, read, mma, acc, tA, tB)
     rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
     sums = add_parts(v, acc, parts, arrived, rank)
-    if rank < v.shares:
+    if rank < v.shares_m * v.shares_n:
         tile_m, tile_n, batch = tile_at(v, cute.arch.block_idx()[0] // v.cluster_k, 0)
-        share = replace(v, tile_n=v.tile_n // v.shares)
-        epilogue(share, sums, (tile_m, tile_n * v.shares + rank, batch), tma_d, gD, sD, group, fused)
+        share = replace(v, tile_m=v.tile_m // v.shares_m, tile_n=v.tile_n // v.shares_n)
+        at = (tile_m * v.shares_m + rank // v.shares_n, tile_n * v.shares_n + rank % v.shares_n, batch)
+        epilogue(share, sums, at, tma_d, gD, sD, group, fused)
         cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
@@ -788,7 +795,7 @@ def gemm_split(v: cutlass.Constexpr, tma_a, mA, tma_b, mB, tma_d, mD, fused):
     sB = smem.allocate_tensor(IN, b_layout(v).outer, 1024, swizzle=b_layout(v).inner)
     sD = smem.allocate_tensor(OUT, d_layout(v).outer, 1024, swizzle=d_layout(v).inner)
     consumers = threads(v) - WARP_GROUP
-    quads = v.tile_m * v.tile_n // (v.shares * consumers * 4)
+    quads = v.tile_m * v.tile_n // (v.shares_m * v.shares_n * consumers * 4)
     # (16 bytes, consumer thread, piece, sender): what other CTAs hold of the share that this one finishes
     parts = smem.allocate_tensor(ACC, cute.make_layout((4, consumers, quads, v.cluster_k - 1)), 16)
     if cute.arch.thread_idx()[0] == 0:

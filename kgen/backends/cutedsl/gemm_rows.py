@@ -15,7 +15,8 @@ KEPT = {
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
-_OF_PARTS = {"cluster_k": "cluster_k", "shares": "shares"}  # kept by the rows that split k over a cluster
+# Kept by the rows that split k over a cluster.
+_OF_PARTS = {name: name for name in ("cluster_k", "shares_m", "shares_n")}
 _SIMT_KEPT = ("tile_m", "tile_n", "tile_k")
 STORE_BUFFERS = 2  # boxes of D that a warp group stages: one is written while the other is sent
 # Elements that a staging thread loads ahead, by consumer warp groups: what its registers hold.
@@ -47,7 +48,8 @@ _WGMMA_FIELDS = (
 )
 _PART_FIELDS = (
     FieldView("cluster_k", "int", "  # CTAs of a cluster that sum a part of k each"),
-    FieldView("shares", "int", "  # CTAs of those that finish a share of the tile each"),
+    FieldView("shares_m", "int", "  # shares of a tile, along m and along n, that one of those CTAs finishes each"),
+    FieldView("shares_n", "int", ""),
 )
 _RESIDENT_FIELD = FieldView("resident", "int", "  # CTAs that one SM runs at once")
 _STORE_FIELDS = (
