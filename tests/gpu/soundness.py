@@ -45,6 +45,7 @@ RESOURCE_RULES = (
     "printed_one_consumer",
     "printed_resident",
     "printed_three_consumers",
+    "printed_three_fused",
     "printed_staged_plain",
     "printed_staged_fused",
 )

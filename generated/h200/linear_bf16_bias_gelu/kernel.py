@@ -239,6 +239,11 @@ def rules_tma(v):
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
+            "acc_regs <= 88 when consumer_wgs == 3 and fused == 1 and load_path == tma",
+            consumer_wgs != 3 or acc_regs <= 88,
+            "the fused epilogue spills beyond",
+        ),
+        (
             "wg_n == 1",
             v.wg_n == 1,
             "the templates are proven with warp groups along m",
