@@ -159,6 +159,7 @@ def rules_split(v):
     stage_bytes = (v.tile_m + v.tile_n) * row_bytes
     exchange_bytes = 0 if v.cluster_k == 1 else 4 * (v.cluster_k - 1) * v.tile_m * v.tile_n / shares
     smem_bytes = v.stages * stage_bytes + epilogue_bytes + exchange_bytes + 1024
+    in_cluster = v.cluster_m * v.cluster_n * v.cluster_k
     return (
         (
             "consumer_wgs <= 3",
@@ -222,9 +223,8 @@ def rules_split(v):
             "larger clusters need an opt-in and may not fit a device's GPCs",
         ),
         (
-            "cluster_m * cluster_n * cluster_k <= cluster_portable or 8 * cluster_m * cluster_n * cluster_k "
-            "<= compute_units when cluster_k > 1",
-            v.cluster_k <= 1 or (v.cluster_m * v.cluster_n * v.cluster_k <= 8 or 8 * v.cluster_m * v.cluster_n * v.cluster_k <= 132),
+            "in_cluster <= cluster_portable or 8 * in_cluster <= compute_units when cluster_k > 1",
+            v.cluster_k <= 1 or (in_cluster <= 8 or 8 * in_cluster <= 132),
             "a larger cluster takes as many SMs of one of 8 GPCs",
         ),
         (
