@@ -78,8 +78,8 @@ class _Request:
         given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor, *wide)) if t not in self.made)
         return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
-    def with_store(self, path: Value) -> "_Request":
-        return replace(self, fixed={**self.fixed, "store_path": path})
+    def with_axis(self, axis: str, value: Value) -> "_Request":
+        return replace(self, fixed={**self.fixed, axis: value})
 
     def without_cluster(self) -> "_Request":
         """Return the request for a variant that cannot multicast: an axis fixed for the others does not bind it."""
@@ -102,9 +102,18 @@ def plan_gemm(
     """
     requests = {case: _Request(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
+    if len({_on_tensor_cores(v) for v in variants}) > 1 and all(form.k for form in forms.values()):
+        requests = {case: request.with_axis("load_path", "simt") for case, request in requests.items()}
+        variants = _variants(forms, requests)
     if len({v.store_path for v in variants}) > 1:
-        variants = _variants(forms, {case: request.with_store("direct") for case, request in requests.items()})
+        variants = _variants(
+            forms, {case: request.with_axis("store_path", "direct") for case, request in requests.items()}
+        )
     return variants
+
+
+def _on_tensor_cores(variant: GemmVariant) -> bool:
+    return variant.load_path != "simt"
 
 
 def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[GemmVariant, ...]:
@@ -115,18 +124,22 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ..
     if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
-    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
+    if request.base_align >= MAX_ALIGN_BYTES or not _on_tensor_cores(aligned):
         return (aligned,)
-    return (aligned, _fallback(case, form, request.with_store(aligned.store_path)))
+    stored = request.with_axis("store_path", aligned.store_path)
+    fallback = _fallback(case, form, stored, ("store_path",))
+    if not _on_tensor_cores(fallback):  # one file, one engine
+        fallback = _fallback(case, form, stored.with_axis("load_path", "staged"), ("store_path", "load_path"))
+    return (aligned, fallback)
 
 
-def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
-    """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
+def _fallback(case: str, form: GemmForm, request: _Request, kept: tuple[str, ...]) -> GemmVariant:
+    """Return the variant for any base: with the fixed axes where it can have them, else with `kept` of them alone."""
     try:
         return _variant(case, form, request.base_align, request.without_cluster())
     except NoLegalCandidateError:
-        store_only = replace(request, fixed={"store_path": request.fixed["store_path"]})
-        return _variant(case, form, request.base_align, store_only)
+        fewest = replace(request, fixed={axis: request.fixed[axis] for axis in kept})
+        return _variant(case, form, request.base_align, fewest)
 
 
 def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> GemmVariant:

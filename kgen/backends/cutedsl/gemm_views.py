@@ -17,7 +17,9 @@ class DeviceView:
     """What the templates of device code and launch functions read.
 
     `fused` is ", fused" where the epilogue reads tensors, else empty; `store` and `d` are what the epilogue and the
-    kernel take to write D.
+    kernel take to write D. `mma_op` makes the instruction, which sums `mma_k` products. `along_k` tells
+    whether neighbouring threads load along k, `zero` is an element beyond an operand's edge, `tma_atoms` make the
+    descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
     """
 
     tensors: tuple[TensorView, ...]
@@ -36,6 +38,13 @@ class DeviceView:
     store: str
     d: str
     to_smem_atom: str
+    mma_k: int
+    mma_op: tuple[str, ...]
+    along_k: str
+    zero: str
+    tma_atoms: tuple[str, ...]
+    to_a: str
+    to_b: str
 
 
 @dataclass(frozen=True, slots=True)

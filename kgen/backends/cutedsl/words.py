@@ -3,6 +3,7 @@
 from math import prod
 
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -11,6 +12,10 @@ from kgen.spec.model import Spec
 _LOADS = {
     "tma": "operands arrive by TMA, one producer warp; consumer warp groups multiply with wgmma",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
+    "tma split": "operands arrive by TMA in fp32, a producer warp group splits them into pairs of fp16; consumer warp "
+    "groups multiply with wgmma",
+    "staged split": "operands pass through the registers of a producer warp group, which splits them into pairs of "
+    "fp16; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
 }
@@ -28,8 +33,8 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         body = body.replace(f"B[{batch}n, k]", f"b_ops(B[{batch}n, k])")
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.mma_dtype} products, fp32 sums, "
-        f"{form.d.dtype} result.",
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.product_dtype} products, "
+        f"{sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
         "the grid follows the SMs of the device that it runs on.",
@@ -54,4 +59,9 @@ def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     form = variant.form
     tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full"
-    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", tile, waves)
+    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[_path(variant)]}.", tile, waves)
+
+
+def _path(variant: GemmVariant) -> str:
+    is_split = variant.load_path != "simt" and product_of(variant.form).split
+    return f"{kind_of(variant)} split" if is_split else kind_of(variant)
