@@ -43,6 +43,8 @@ RESOURCE_RULES = (
     "printed_fused",
     "printed_one_consumer",
     "printed_three_consumers",
+    "printed_three_int8",
+    "printed_split_sums",
     "printed_staged_plain",
     "printed_staged_fused",
 )

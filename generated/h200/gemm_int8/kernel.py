@@ -266,6 +266,11 @@ def rules_tma(v):
             v.cluster_m * v.cluster_n <= 2,
             "the grid is sized by the SM count, and larger clusters leave SMs of a GPC idle",
         ),
+        (
+            "acc_regs <= 88 when in_dtype == int8 and fused == 1 and consumer_wgs == 3",
+            consumer_wgs != 3 or acc_regs <= 88,
+            "the conversion of sums to fp32 takes the registers that a wider tile needs",
+        ),
     )
 
 
@@ -398,6 +403,11 @@ def rules_staged(v):
             "cluster_m * cluster_n <= 2",
             v.cluster_m * v.cluster_n <= 2,
             "the grid is sized by the SM count, and larger clusters leave SMs of a GPC idle",
+        ),
+        (
+            "acc_regs <= 88 when in_dtype == int8 and fused == 1 and consumer_wgs == 3",
+            consumer_wgs != 3 or acc_regs <= 88,
+            "the conversion of sums to fp32 takes the registers that a wider tile needs",
         ),
     )
 

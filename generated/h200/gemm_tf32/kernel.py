@@ -255,6 +255,11 @@ def rules_tma(v):
             v.cluster_m * v.cluster_n <= 2,
             "the grid is sized by the SM count, and larger clusters leave SMs of a GPC idle",
         ),
+        (
+            "32 divides tile_n or tile_n == 16 when in_bytes == 4 and b_major == k and load_path == tma",
+            v.tile_n % 32 == 0 or v.tile_n == 16,
+            "the DSL aborts on the layout of other numbers of 128-byte rows of 4-byte elements",
+        ),
     )
 
 
