@@ -5,7 +5,7 @@ A is (m, k) and B is (n, k), both row-major.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import torch
 
@@ -27,9 +27,15 @@ def wide_fp8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a.to(torch.float32) @ b.t().to(torch.float32)
 
 
+@cache
+def _one(device: torch.device) -> torch.Tensor:
+    """A scale that is made once, so that no call times its making."""
+    return torch.ones((), device=device)
+
+
 def scaled_mm(a: torch.Tensor, b: torch.Tensor, out_dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
     """What torch runs for fp8, without fast accumulation."""
-    one = torch.ones((), device=a.device)
+    one = _one(a.device)
     return torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=out_dtype, use_fast_accum=False)
 
 

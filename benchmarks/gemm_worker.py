@@ -4,6 +4,7 @@ Building is done by many such processes at once; measuring by one at a time, wit
 """
 
 import json
+import math
 import sys
 import tempfile
 import time
@@ -182,12 +183,21 @@ def check(prepared: Prepared, kernel: Kernel, tensors: Tensors) -> tuple[list[st
 
 
 def errors_of_sums(prepared: Prepared, kernel: Kernel, tensors: Tensors) -> dict[str, float]:
-    """Return rel_err of kgen's and of torch's result against float64, of fp32 results where the type has such."""
+    """Return rel_err of kgen's and of torch's result against float64, of fp32 results where the type has such.
+
+    NaN stands for what this torch does not compute.
+    """
     rows, want = _sampled(prepared, tensors)
     ours, theirs = (prepared.wide, prepared.of.wide[1]) if prepared.of.wide else (kernel, prepared.of.peer)
     assert ours is not None
     sides = {"kgen": ours, "torch": theirs}
-    return {name: ((f(*tensors)[rows].double() - want).norm() / want.norm()).item() for name, f in sides.items()}
+    errors = {}
+    for name, function in sides.items():
+        try:
+            errors[name] = ((function(*tensors)[rows].double() - want).norm() / want.norm()).item()
+        except (RuntimeError, ValueError):
+            errors[name] = math.nan
+    return errors
 
 
 def _sampled(prepared: Prepared, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
