@@ -14,6 +14,7 @@ from kgen.spec.model import Spec
 from kgen.target import load_device
 
 BF16, FP16, FP32, INT32, BOOL = torch.bfloat16, torch.float16, torch.float32, torch.int32, torch.bool
+FP8, INT8 = torch.float8_e4m3fn, torch.int8
 
 
 def e(*shape: int, dtype: torch.dtype = BF16, stride: tuple[int, ...] | None = None) -> torch.Tensor:
@@ -108,6 +109,20 @@ FUNCTIONS = {
     "library_names": (_library_names, e(64, 64), e(64, 64), e(64), e(64, 64), e(64, 1)),
     "lambda_names": (_lambda_names, e(64, 64), e(64, 64), e(64)),
     "operand_names": (_operand_names, e(64, 64), e(64, 64), e(64, 64)),
+    "fp8": (
+        lambda a, b, s, t: ((a.float() @ b.float()) * s * t).to(BF16),
+        e(512, 512, dtype=FP8),
+        e(512, 512, dtype=FP8, stride=(1, 512)),
+        e(512, 1, dtype=FP32),
+        e(512, dtype=FP32),
+    ),
+    "fp8_transposed": (lambda a, b: a.float() @ b.float(), e(256, 512, dtype=FP8), e(512, 264, dtype=FP8)),
+    "int8": (
+        lambda a, b, c: a.int() @ b.int() + c,
+        e(512, 512, dtype=INT8),
+        e(512, 256, dtype=INT8),
+        e(256, dtype=INT32),
+    ),
     "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
 }
 
@@ -141,6 +156,19 @@ fixed:
   tile_m: {value: 128, because: "the incumbent's"}
   cluster_m: {value: 2, because: "two CTAs share B"}
 """
+
+FP32_SPEC = """
+name: fp32_spec
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: fp32}
+  b: {shape: [K, N], dtype: fp32, layout: col}
+extents: {M: 512, N: 256, K: 130}
+"""
+TF32 = "allow_tf32: true\n"
+ON_FMA_UNITS = "fixed: {load_path: {value: simt, because: FMA alone rounds as the caller expects}}\n"
 
 MODULE = """
 name: module
@@ -198,7 +226,13 @@ def _module_spec() -> str:
     return f"{head}reference:\n  source: |\n{source}  entry: Layer\n{INIT}inputs:\n{rest}"
 
 
-TEXTS = {"cases": CASES, "fixed": FIXED, "module": _module_spec()}
+TEXTS = {
+    "cases": CASES,
+    "fixed": FIXED,
+    "module": _module_spec(),
+    "tf32": FP32_SPEC + TF32,
+    "fma_units": FP32_SPEC + ON_FMA_UNITS,
+}
 NAMES = (*FUNCTIONS, *TEXTS)
 
 

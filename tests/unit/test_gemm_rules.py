@@ -159,7 +159,7 @@ def test_negative_tiles_are_outside_for_the_right_reason() -> None:
         ({"input_ops": 1}, {"tma_input_ops"}),
         ({"k": 0}, {"k_steps"}),
         ({"a_major": "mn", "in_dtype": "fp8_e4m3", "in_bytes": 1}, {"mn_major_bytes"}),
-        ({"in_dtype": "fp32", "in_bytes": 4}, {"wgmma_dtype"}),
+        ({"in_dtype": "fp64", "in_bytes": 8}, {"wgmma_dtype"}),
     ],
 )
 def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules: set[str]) -> None:
@@ -252,7 +252,11 @@ def test_legal_sets_of_the_load_paths() -> None:
 
     assert paths(BF16) == {"tma"}
     assert paths(replace(BF16, b_align=2)) == paths(replace(BF16, input_ops=1)) == {"staged"}
-    assert paths(of_dtype("fp32")) == paths(replace(BF16, k=0)) == {"simt"}
+    assert paths(of_dtype("fp32")) == {"tma", "simt"}
+    assert paths(replace(of_dtype("fp32"), b_align=4)) == {"staged", "simt"}
+    assert paths(replace(BF16, k=0)) == {"simt"}
+    assert paths(of_dtype("int8")) == paths(of_dtype("tf32")) == {"tma"}
+    assert paths(replace(of_dtype("fp8_e4m3"), b_major="mn")) == {"staged"}  # wgmma reads bytes along k alone
 
 
 def test_counts_add_up_and_repeat() -> None:
@@ -296,10 +300,16 @@ def test_the_checks_of_an_emitted_kernel_agree_with_the_rules(data: st.DataObjec
 
 def test_unsupported_type_names_what_would_do() -> None:
     with pytest.raises(NoLegalCandidateError) as caught:
-        legal_set(of_dtype("int8"), H100)
+        legal_set(replace(of_dtype("int8"), in_dtype="uint8"), H100)
     text = str(caught.value)
     assert "by printed_dtype (templates/cutedsl/sm90/gemm/lowered.rules:" in text
-    assert text.endswith("nearest legal: in_dtype = fp16 or bf16 or fp32 instead of int8")
+    assert "nearest legal: in_dtype = " in text and text.endswith(" instead of uint8")
+
+
+def test_sums_of_bytes_are_exact() -> None:
+    with pytest.raises(NoLegalCandidateError, match="int8_sums"):
+        legal_set(replace(of_dtype("int8"), k=131072), H100)
+    assert legal_set(replace(of_dtype("int8"), k=131071), H100).count
 
 
 def test_fixed_axes_that_exclude_everything_name_the_nearest_value() -> None:

@@ -9,6 +9,7 @@ from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
 from kgen.backends.cutedsl.gemm_host import host_view
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
+from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.cutedsl.names import device_names
 from kgen.backends.cutedsl.words import describe
@@ -135,7 +136,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "from dataclasses import dataclass, replace" if "split" in kinds else "from dataclasses import dataclass",
         "from functools import cache",
         "from importlib.metadata import version",
-        "from math import gcd, prod" if "staged" in kinds else "from math import prod",
+        "from math import gcd, prod" if "staged" in kinds and not _is_in_parts(plan) else "from math import prod",
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",
@@ -149,17 +150,21 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _is_in_parts(plan: GemmPlan) -> bool:
+    return plan.variants[0].load_path != "simt" and product_of(plan.variants[0].form).in_parts
+
+
 def _uses_stmatrix(view: DeviceView) -> bool:
     return view.stores_by_tma and view.to_smem_atom.startswith("warp.")
 
 
 def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     form = plan.variants[0].form
-    out = f"OUT = {ELEMENT_TYPES[form.d.dtype]}"
+    out, sums = f"OUT = {ELEMENT_TYPES[form.d.dtype]}", f"ACC = {ELEMENT_TYPES[sum_dtype(form)]}"
     if plan.variants[0].load_path == "simt":
         lines = [
             out,
-            "ACC = cutlass.Float32",
+            sums,
             _index(plan),
             "SIDE = 16  # the CTA is a square of 16 x 16 threads",
             "THREADS = SIDE * SIDE",
@@ -167,13 +172,15 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         ]
         pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
         return (*lines, pad) if plan.variants[0].facts.k else tuple(lines)
+    product = product_of(form)
     lines = [
-        f"IN = {ELEMENT_TYPES[form.mma_dtype]}  # wgmma's operand type",
+        f"IN = {product.element}  # wgmma's operand type",
+        *(["RAW = cutlass.Float32  # an operand in memory: two of IN after its split"] if product.in_parts else []),
         out,
-        "ACC = cutlass.Float32  # the accumulator's type",
+        f"{sums}  # the accumulator's type",
         _WARP_GROUP,
         "MMA_M = 64  # rows of one wgmma instruction",
-        "MMA_K = 16  # k of one wgmma instruction on 16-bit operands",
+        f"MMA_K = {product.k}  # k of one wgmma instruction on {product.bits}-bit operands",
     ]
     return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
 

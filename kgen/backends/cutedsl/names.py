@@ -9,6 +9,7 @@ from kgen.backends.source.names import distinct
 # Names that the emitted code uses for its own.
 _TAKEN = frozenset(
     {
+        "IN",
         "MMA_M",
         "Model",
         "OUT",
@@ -20,6 +21,7 @@ _TAKEN = frozenset(
         "a_batch",
         "a_layout",
         "a_ops",
+        "a_raw",
         "acc",
         "along_m",
         "along_n",
@@ -28,6 +30,7 @@ _TAKEN = frozenset(
         "b_batch",
         "b_layout",
         "b_ops",
+        "b_raw",
         "base",
         "batch",
         "cache",
@@ -74,6 +77,7 @@ _TAKEN = frozenset(
         "pipeline",
         "prod",
         "rank",
+        "raw_layout",
         "refusal",
         "self",
         "shape",

@@ -70,6 +70,11 @@ DEVICE_FIELDS = (
 )
 
 
+def copies_of(dtype: DType) -> int:
+    """Return how many sets of sums products of a type need: those of fp8 add up in few bits, and are promoted."""
+    return 2 if dtype in (DType.FP8_E4M3, DType.FP8_E5M2) else 1
+
+
 @dataclass(frozen=True, slots=True)
 class GemmFacts:
     """One matrix product as the rules and the cost model see it.
