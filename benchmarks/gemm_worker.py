@@ -4,10 +4,10 @@ Building is done by many such processes at once; measuring by one at a time, wit
 """
 
 import json
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,18 +16,18 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
-from choices import base_of, shown, write_choice
+from choices import base_of, best_of, shown, write_choice
 from compare import compare, run_poisoned
+from gemm_types import Comparison, Kernel, comparison, product
 from workers import load_script
 
 import kgen
 from kgen.bench.statistics import interval, spread
 from kgen.bench.timing import Replay, Tensors, capture, host_us, in_turn, round_robin, set_count
-from kgen.planning.candidates import RankedCandidate, solve_gemm
+from kgen.planning.candidates import solve_gemm
 from kgen.target import load_device
 
 SAMPLED_ROWS = 128
-Kernel = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,10 @@ class Prepared:
     m: int
     n: int
     k: int
-    dtype: torch.dtype
+    of: Comparison
     kernels: tuple[tuple[str, float, Kernel], ...]
+    reads: Kernel | None = None  # a kernel that only reads B
+    wide: Kernel | None = None
 
     @property
     def flops(self) -> int:
@@ -48,30 +50,27 @@ class Prepared:
     @property
     def bytes(self) -> int:
         """Fewest bytes that one product moves."""
-        return (self.m * self.k + self.n * self.k + self.m * self.n) * self.dtype.itemsize
+        return (self.m + self.n) * self.k * self.of.dtype.itemsize + self.m * self.n * self.of.out_bytes
 
     def tensors(self, seed: int) -> Tensors:
         """Return random operands whose products are near 1."""
         generator = torch.Generator("cuda").manual_seed(seed)
-        sides = ((self.m, self.k), (self.n, self.k))
-        a, b = (torch.randn(side, generator=generator, device="cuda") * self.k**-0.25 for side in sides)
-        return a.to(self.dtype), b.to(self.dtype)
+        return self.of.operand(self.m, self.k, generator), self.of.operand(self.n, self.k, generator)
 
 
 _PREPARED: list[Prepared] = []
 
 
-def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The reference, and what cuBLAS runs."""
-    return torch.matmul(a, b.t())
-
-
-def prepare(shape: list[int], dtype: str, target: str, candidates: int) -> dict[str, Any]:
+def prepare(
+    shape: list[int], dtype: str, target: str, candidates: int, one_of_each: bool, reads: bool
+) -> dict[str, Any]:
     """Build the first plan of a shape twice, or its best candidates once each; nothing is measured."""
     started = time.perf_counter()
-    empty = Prepared(*shape, getattr(torch, dtype), ())
-    made = _candidates(empty, target, candidates) if candidates else _twins(empty, target)
-    _PREPARED[:] = [Prepared(*shape, empty.dtype, made)]
+    of = comparison(dtype)
+    empty = Prepared(*shape, of, ())
+    made = _candidates(empty, target, candidates, one_of_each) if candidates else _twins(empty, target)
+    wide = None if of.wide is None or candidates else kgen.build(of.wide[0], empty.tensors(0), target=target)
+    _PREPARED[:] = [Prepared(*shape, of, made, _reader(empty) if reads else None, wide)]
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     return {"kernels": [(words, predicted) for words, predicted, _ in made], "seconds": time.perf_counter() - started}
@@ -79,23 +78,26 @@ def prepare(shape: list[int], dtype: str, target: str, candidates: int) -> dict[
 
 def _twins(shape: Prepared, target: str) -> tuple[tuple[str, float, Kernel], ...]:
     tensors = shape.tensors(0)
-    (folder,) = kgen.build(product, tensors, target=target).folders
+    (folder,) = kgen.build(shape.of.reference, tensors, target=target).folders
     choice = json.loads((folder / "plan.json").read_text())["variants"][0]["choice"]
     return tuple((shown(choice["choices"]), choice["time_us"], _loaded(folder, f"twin{i}", tensors)) for i in range(2))
 
 
-def _candidates(shape: Prepared, target: str, count: int) -> tuple[tuple[str, float, Kernel], ...]:
-    """Return the best candidates that differ in more than the number of stages."""
+def _reader(shape: Prepared) -> Kernel:
+    """Return a kernel that reads B and nothing else."""
+    from read_only import reader
+
+    _, b = shape.tensors(0)
+    read = reader(b)
+    return lambda a, b: read(b)
+
+
+def _candidates(shape: Prepared, target: str, count: int, one_of_each: bool) -> tuple[tuple[str, float, Kernel], ...]:
+    """Return the best candidates that differ in more than the number of stages, or the best of each schedule."""
     tensors = shape.tensors(0)
-    base = base_of(product, list(tensors), target, "candidate")
-    chosen: dict[tuple[Any, ...], RankedCandidate] = {}
-    for ranked in solve_gemm(base.facts, base.device, top=None).ranked:
-        key = tuple(value for axis, value in ranked.candidate.choices if axis != "stages")
-        chosen.setdefault(key, ranked)
-        if len(chosen) == count:
-            break
+    base = base_of(shape.of.reference, list(tensors), target, "candidate")
     made = []
-    for number, ranked in enumerate(chosen.values()):
+    for number, ranked in enumerate(best_of(solve_gemm(base.facts, base.device, top=None).ranked, count, one_of_each)):
         point = dict(ranked.candidate.choices)
         with tempfile.TemporaryDirectory() as folder:
             package = write_choice(base, point, Path(folder) / "package")
@@ -116,7 +118,7 @@ def measure(count: int) -> dict[str, Any]:
     (tile, predicted, kernel), (_, _, twin) = prepared.kernels
     sets = _sets(prepared)
     faults, rel_err = check(prepared, kernel, sets[0])
-    replays = [capture(f, sets, predicted) for f in (kernel, twin, product)]
+    replays = [capture(f, sets, predicted) for f in (kernel, twin, prepared.of.peer)]
     parity = [a / b for a, b in in_turn(replays[0], replays[1], max(10, count // 2))]
     pairs = in_turn(replays[0], replays[2], count)
     ours, cublas = [a for a, _ in pairs], [b for _, b in pairs]
@@ -124,7 +126,9 @@ def measure(count: int) -> dict[str, Any]:
     us = interval(ours)
     if us.median < floor_us(prepared):
         faults.append(f"{us.median:.1f} us is below the roofline's {floor_us(prepared):.1f} us: a measurement error")
+    read = {"read_us": median(_reads(prepared, sets, count))} if prepared.reads else {}
     return {
+        **read,
         "tile": tile,
         "predicted_us": predicted,
         "us": us.median,
@@ -136,9 +140,18 @@ def measure(count: int) -> dict[str, Any]:
         "tflops": prepared.flops / us.median / 1e6,
         "floor_us": floor_us(prepared),
         "rel_err": rel_err,
+        "errors": errors_of_sums(prepared, kernel, sets[0]),
         "sets": len(sets),
         "faults": faults,
     }
+
+
+def _reads(prepared: Prepared, sets: list[Tensors], count: int) -> list[float]:
+    """Return times of reading B alone, over the same rotating buffers."""
+    assert prepared.reads is not None
+    replay = capture(prepared.reads, sets, floor_us(prepared))
+    (times,) = round_robin([replay], max(5, count // 3))
+    return times
 
 
 def measure_candidates(count: int) -> dict[str, Any]:
@@ -146,7 +159,7 @@ def measure_candidates(count: int) -> dict[str, Any]:
     (prepared,) = _PREPARED
     sets = _sets(prepared)
     functions = [kernel for _, _, kernel in prepared.kernels]
-    replays: list[Replay] = [capture(f, sets, prepared.kernels[0][1]) for f in (*functions, product)]
+    replays: list[Replay] = [capture(f, sets, prepared.kernels[0][1]) for f in (*functions, prepared.of.peer)]
     *times, cublas = round_robin(replays, max(5, count // 3))
     rows = []
     for (tile, predicted, kernel), samples in zip(prepared.kernels, times, strict=True):
@@ -164,23 +177,50 @@ def _sets(prepared: Prepared) -> list[Tensors]:
 def floor_us(prepared: Prepared) -> float:
     """Return the roofline's time: the dense peak and the memory's bandwidth, as the device file states them."""
     device = load_device("h200")
-    peak = device.dense_peak({torch.bfloat16: "bf16", torch.float16: "fp16"}[prepared.dtype])
+    peak = device.dense_peak(prepared.of.peak)
     assert peak is not None
     memory = prepared.bytes / device.value("quantities.memory_bandwidth") / 1e6
     return max(prepared.flops / peak.value / 1e6, memory)
 
 
 def check(prepared: Prepared, kernel: Kernel, tensors: Tensors) -> tuple[list[str], float]:
-    """Compare rows of the result with float64, and all of it with cuBLAS."""
+    """Compare rows of the result with float64, and all of it with what torch runs."""
     a, b = tensors
-    out, theirs = run_poisoned(kernel, tensors, float("nan")), product(a, b)
-    rows = torch.randperm(prepared.m, device="cuda")[:SAMPLED_ROWS]
-    found = compare(out[rows], a[rows].double() @ b.double().t(), theirs[rows])
-    whole = ((out.float() - theirs.float()).norm() / theirs.float().norm()).item()
+    out, theirs = run_poisoned(kernel, tensors, float("nan")), prepared.of.peer(a, b)
+    rows, want = _sampled(prepared, tensors)
+    found = compare(
+        out[rows], want.to(theirs.dtype) if prepared.of.limit == 0 else want, theirs[rows], prepared.of.limit
+    )
+    whole = ((out.double() - theirs.double()).norm() / theirs.double().norm()).item()
     faults = list(found.faults)
-    if not whole < 0.01:
-        faults.append(f"differs from cuBLAS by {whole:.2e} over the whole result")
+    if not whole <= 2 * prepared.of.limit:
+        faults.append(f"differs from torch's by {whole:.2e} over the whole result")
     return faults, found.rel_err
+
+
+def errors_of_sums(prepared: Prepared, kernel: Kernel, tensors: Tensors) -> dict[str, float]:
+    """Return rel_err of kgen's and of torch's result against float64, of fp32 results where the type has such.
+
+    NaN stands for what this torch does not compute.
+    """
+    rows, want = _sampled(prepared, tensors)
+    ours, theirs = (prepared.wide, prepared.of.wide[1]) if prepared.of.wide else (kernel, prepared.of.peer)
+    assert ours is not None
+    sides = {"kgen": ours, "torch": theirs}
+    errors = {}
+    for name, function in sides.items():
+        try:
+            errors[name] = ((function(*tensors)[rows].double() - want).norm() / want.norm()).item()
+        except (RuntimeError, ValueError):
+            errors[name] = math.nan
+    return errors
+
+
+def _sampled(prepared: Prepared, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return some rows, and the product's in float64."""
+    a, b = tensors
+    rows = torch.randperm(prepared.m, generator=torch.Generator().manual_seed(0))[:SAMPLED_ROWS].to("cuda")
+    return rows, a[rows].double() @ b.double().t()
 
 
 def host(target: str) -> dict[str, Any]:

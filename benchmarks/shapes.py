@@ -18,6 +18,12 @@ SHAPES = (
 )
 
 
+# Products of decoding: few rows against a weight (n, k).
+DECODE = tuple(
+    (m, n, k) for n, k in ((4096, 4096), (14336, 4096), (4096, 14336), (14336, 14336)) for m in (1, 2, 4, 8, 16, 32, 64)
+)
+
+
 def is_large(shape: tuple[int, int, int]) -> bool:
     """Whether a shape counts in the geometric mean: m and n at least 1024 and whole tiles of 64."""
     return all(extent >= 1024 and extent % 64 == 0 for extent in shape[:2])

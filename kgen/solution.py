@@ -18,7 +18,7 @@ from kgen.errors.cli import (
     PointError,
     TileError,
 )
-from kgen.families.gemm.rules_facts import IN_DTYPES, OUT_DTYPES, GemmFacts
+from kgen.families.gemm.rules_facts import IN_DTYPES, OUT_DTYPES, GemmFacts, copies_of
 from kgen.ir.dtype import DType
 from kgen.planning.candidates import RESOURCES, RankedGemm
 from kgen.planning.choice import Candidates, RankedCandidate
@@ -210,6 +210,7 @@ def _shares_of_product(ranked: RankedGemm) -> dict[str, float]:
         "padding": busy * ranked.wave_efficiency * (1 - ranked.padding_efficiency),  # on elements outside of D
         "part-filled waves": busy * (1 - ranked.wave_efficiency),  # while the last grid wave leaves units idle
         "stalls": ranked.waves * ranked.term("mainloop") - busy,  # the mainloop beyond the tensor cores' time
+        "exchange": ranked.waves * dict(ranked.terms).get("exchange", 0.0),  # of what a cluster's CTAs hold of a tile
         "epilogue": ranked.waves * ranked.term("epilogue"),
         "fill": ranked.term("fill"),
         "launch": ranked.term("launch"),
@@ -232,7 +233,8 @@ def product_facts(product: Product) -> GemmFacts:
     out_dtype = product.out_dtype or ("fp32" if product.dtype == "tf32" else product.dtype)
     _require("--out-dtype", out_dtype, OUT_DTYPES)
     _require("--layout", product.layout, LAYOUTS)
-    in_bytes = DType("fp32" if product.dtype == "tf32" else product.dtype).bytes
+    in_dtype = DType("fp32" if product.dtype == "tf32" else product.dtype)
+    in_bytes = in_dtype.bytes
     out_bytes = DType(out_dtype).bytes
     a_major, b_major = _A_MAJOR[product.layout[0]], _B_MAJOR[product.layout[1]]
     return GemmFacts(
@@ -249,6 +251,7 @@ def product_facts(product: Product) -> GemmFacts:
         a_align=gcd(_ALIGN_BYTES, (k if a_major == "k" else m) * in_bytes),
         b_align=gcd(_ALIGN_BYTES, (k if b_major == "k" else n) * in_bytes),
         d_align=gcd(_ALIGN_BYTES, n * out_bytes),
+        promo=copies_of(in_dtype),
     )
 
 

@@ -43,13 +43,16 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "board_power": "W",
     },
     "dense_peak": {
-        **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
+        **dict.fromkeys(
+            ("fp64", "fp64_matrix", "fp32", "fp32_split", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"
+        ),
         "int8": "TOP/s",
     },
     "fitted": {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
+        "memory_latency": "us",  # the same where each byte is loaded once and so from memory, while all units load
         "loop_efficiency": "ratio",  # sustained memory bandwidth of loop kernels over the peak
         "loop_latency": "us",  # from the first load of a CTA to its arrival, under load
         "cluster_exchange": "us",  # of one combination over the CTAs of a cluster
@@ -67,6 +70,8 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "mma_latency": "cycles",  # from one MMA to the next one that adds to the same accumulators
         "direct_rate": "elements/ns",  # element-wise stores of one compute unit
         "staged_rate": "elements/ns",  # element-wise loads through registers, one compute unit
+        "part_latency": "us",  # from the last product of a cluster's CTAs to the arrival of their sums at one another
+        "part_rate": "GB/s",  # of such sums into the smem of one compute unit
     },
 }
 REQUIRED = ("compute_units", "dies", "clock", "memory", "memory_bandwidth", "l2")
@@ -162,6 +167,7 @@ class MachineCode:
     bulk_copy: tuple[str, ...]  # between memories, without a tensor map
     memory_access: tuple[str, ...]  # of a thread to device memory; modifiers say how wide it is
     matrix_store: tuple[str, ...]  # registers of an MMA's result to shared memory
+    cluster_store: tuple[str, ...]  # to the shared memory of another CTA of a cluster
     multiply_add: tuple[str, ...]  # fp32, on the ordinary cores
     spill_load: tuple[str, ...]
     spill_store: tuple[str, ...]

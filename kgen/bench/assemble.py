@@ -163,6 +163,7 @@ def _targets(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iter
         ("bulk loads", expected.tma_loads, sum(k.tma_loads for k in kernels)),
         ("bulk stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
         ("multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
+        ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
     )
     for what, wanted, count in counted:
         if wanted is not None:

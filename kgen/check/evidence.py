@@ -55,8 +55,9 @@ class KernelEvidence:
     computes them at run time or was not read; a launch with no cluster has none. `register_pool` is the (least,
     greatest) argument of setmaxnreg. `assert_calls` are all calls to the outside of a cubin that imports the function
     of asserts: one to printf counts, too. `instructions_digest` is of the instructions alone. `access_bytes` are what
-    a thread moves with its widest access to device memory, a bulk copy counted as the widest that there is. `wave` is
-    what only an architecture of waves has, and None elsewhere.
+    a thread moves with its widest access to device memory, a bulk copy counted as the widest that there is.
+    `cluster_stores` go to the smem of other CTAs of a cluster. `wave` is what only an architecture of waves has, and
+    None elsewhere.
     """
 
     kernel: str
@@ -75,6 +76,7 @@ class KernelEvidence:
     assert_calls: int = 0
     instructions_digest: str = ""
     access_bytes: int = 0
+    cluster_stores: int = 0
     registers: int = 0
     stack_bytes: int = 0
     local_bytes: int = 0

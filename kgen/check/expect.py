@@ -51,6 +51,7 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
         ("TMA loads", expected.tma_loads, sum(k.tma_loads for k in kernels)),
         ("TMA stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
         ("TMA multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
+        ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
     ):
         if stated is not None and stated != (count > 0):
             yield Finding(name, what, "at least one" if stated else "none", str(count))

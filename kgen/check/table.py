@@ -103,7 +103,8 @@ def _wave_row(variant: str, kernel: KernelEvidence, wave: WaveEvidence) -> tuple
 def _cta_row(variant: str, kernel: KernelEvidence) -> tuple[str, ...]:
     multicast = f" ({kernel.tma_multicasts} multicast)" if kernel.tma_multicasts else ""
     pool = f" (pool {kernel.register_pool[0]}/{kernel.register_pool[1]})" if kernel.register_pool else ""
-    cluster = f" (cluster {'x'.join(map(str, kernel.cluster))})" if kernel.cluster else ""
+    sends = f", {kernel.cluster_stores} stores across it" if kernel.cluster_stores else ""
+    cluster = f" (cluster {'x'.join(map(str, kernel.cluster))}{sends})" if kernel.cluster else ""
     dynamic = "?" if kernel.dynamic_smem_bytes is None else str(kernel.dynamic_smem_bytes)
     return (
         variant,

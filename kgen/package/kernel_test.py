@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from kgen.ir.problem import Contract
 from kgen.package.limits import element_factor, rel_errs
 from kgen.package.parts import PackageParts
 from kgen.package.views import KernelTestView, WorkView
@@ -18,6 +19,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     peak = f"dense_peak.{PEAK_OF.get(parts.product_dtype, parts.product_dtype)}"
     peak_flops, peak_flops_source = _peak(device.decisive(peak), f"{parts.product_dtype} {operations}")
     peak_bytes, peak_bytes_source = _peak(device.decisive("quantities.memory_bandwidth"), "device memory")
+    integers = any(isinstance(s, Contract) and not s.dtype.is_float for p in parts.problems for s in p.body)
     return KernelTestView(
         title=spec.name,
         is_module=parts.is_module,
@@ -35,6 +37,8 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
         peak_bytes=peak_bytes,
         peak_bytes_source=peak_bytes_source,
         work=tuple(WorkView(w.case, w.flops, w.bytes_read, w.bytes_written) for w in work_of(parts)),
+        multiplies_integers=integers,
+        expected="exact_on_integers(reference.reference)" if integers else "reference.reference",
         updated=_names(i.name for i in parts.inputs if i.name in parts.updated),
     )
 

@@ -11,7 +11,7 @@ from kgen.package.constraints import constraints_of
 from kgen.package.folder import GENERATOR, text_digest
 from kgen.package.incumbent import incumbent_json
 from kgen.package.limits import worst_rel_err
-from kgen.package.parts import PackageParts
+from kgen.package.parts import Evidence, PackageParts
 from kgen.package.work import work_of
 from kgen.planning.plan import Variant
 from kgen.render.digest import template_digests
@@ -45,11 +45,19 @@ def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
             "work": {w.case: {name: getattr(w, name) for name in WORK} for w in work_of(parts)},
             "incumbent": incumbent_json(spec.incumbent),
             "constraints": [asdict(c) for c in constraints_of(parts)],
-            "evidence": [asdict(e) for e in parts.evidence],
+            "evidence": [_evidence(e) for e in parts.evidence],
             "fixed": [_fixed(f) for f in spec.fixed],
             "variants": [_variant(v) for v in parts.plan.variants],
         }
     )
+
+
+def _evidence(evidence: Evidence) -> dict[str, object]:
+    """Return what a variant's machine code must show; of stores across a cluster only where there are any."""
+    stated = asdict(evidence)
+    if not evidence.cluster_stores:
+        del stated["cluster_stores"]
+    return stated
 
 
 def _fixed(axis: FixedAxis) -> dict[str, object]:

@@ -9,7 +9,7 @@ from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_gemm import GemmVariant
 from kgen.target import Confidence, Device, Quantity, load_sources
 
-_FITTED_OF_BOTH = ("fitted.launch",)
+_FITTED_OF_BOTH = ("fitted.launch", "fitted.unit_bandwidth")
 
 
 def variant_rows(plan: Plan) -> tuple[VariantRow, ...]:

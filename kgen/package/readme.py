@@ -96,5 +96,6 @@ def _target(evidence: Evidence) -> str:
     loads = "bulk (TMA) loads" if evidence.tma_loads else "no bulk loads"
     stores = "bulk stores" if evidence.tma_stores else "no bulk stores"
     multicast = ", multicast" if evidence.multicast else ""
+    sums = "; stores into the smem of other CTAs" if evidence.cluster_stores else ""
     access = "" if evidence.access_bytes is None else f"; accesses of {evidence.access_bytes} bytes"
-    return f"{mma}; {loads}{multicast}; {stores}{access}; {evidence.threads} threads; {evidence.spills} spills"
+    return f"{mma}; {loads}{multicast}; {stores}{sums}{access}; {evidence.threads} threads; {evidence.spills} spills"

@@ -36,6 +36,8 @@ class KernelTestView:
     peak_bytes: str
     peak_bytes_source: str
     work: tuple[WorkView, ...]
+    multiplies_integers: bool
+    expected: str
     updated: str
 
 

@@ -22,7 +22,7 @@ RESOURCES = ("mma", "smem", "l2", "memory", "latency", "staged")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A tile: what one CTA computes in one mainloop step."""
+    """A tile: what one CTA computes in one mainloop step; its `m` lies along n where operands are exchanged."""
 
     m: int
     n: int
@@ -52,6 +52,12 @@ class GemmCandidate(Candidate):
             parts.append(f"{chosen['warps_m']}x{chosen['warps_n']} warps of {chosen['mma']}x{chosen['mma']} MFMAs")
         if chosen.get("split_k", 1) != 1:
             parts.append(f"k in {chosen['split_k']} parts")
+        if chosen.get("cluster_k", 1) != 1:
+            parts.append(f"k over {chosen['cluster_k']} CTAs of a cluster")
+        if chosen.get("resident", 1) != 1:
+            parts.append(f"{chosen['resident']} CTAs on an SM")
+        if chosen.get("swap"):
+            parts.append("operands exchanged")
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
 
 
@@ -151,8 +157,10 @@ def _ranked(legal: LegalSet, ranking: Ranking, row: int, dies: int) -> RankedGem
     tile, raster = ranking.tile, ranking.raster
     resources = {name: _us(getattr(tile, name)[row]) for name in RESOURCES}
     parts = {"sum_parts": _us(tile.sum_parts[row])} if tile.sum_parts[row] else {}
-    once = {"fill": _us(tile.fill[row]), **parts, "launch": _us(tile.launch)}
-    per_tile = {"mainloop": _us(tile.mainloop[row]), "epilogue": _us(tile.epilogue[row])}
+    starts = int(ranking.starts[row])
+    once = {"fill": _us(starts * tile.fill[row]), **parts, "launch": _us(tile.launch)}
+    exchange = {"exchange": _us(tile.exchange[row])} if tile.exchange[row] else {}
+    per_tile = {"mainloop": _us(tile.mainloop[row]), **exchange, "epilogue": _us(tile.epilogue[row])}
     return RankedGemm(
         candidate=candidate_at(legal, row),
         time_us=_us(ranking.total[row]),

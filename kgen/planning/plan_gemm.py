@@ -1,7 +1,7 @@
 """GemmForms -> variants: solve once per case and alignment class, so that each has its own legal and ranked choice.
 
 The host tries the variants of a case in order; the last one takes any base address that the spec accepts. All variants
-of a kernel write D in one way, since they share the text of the epilogue.
+of a kernel write D in one way, rows along rows or along columns, since they share the text of the epilogue.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,17 @@ from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
 from kgen.target import Device
 
+_OF_BULK_LOADS = ("cluster_m", "cluster_n", "cluster_k", "resident")  # axes that no other load path has a choice of
+_OF_THE_STORE = ("store_path", "swap")  # axes that all variants of a kernel have alike
+
 
 @dataclass(frozen=True, slots=True)
 class GemmVariant(Variant):
-    """A variant of a GEMM kernel."""
+    """A variant of a GEMM kernel.
+
+    `form` is what the kernel computes: where the choice exchanges operands, that of the transposed result. `facts` are
+    those of the product as it was written, which the rules read.
+    """
 
     form: GemmForm
     facts: GemmFacts
@@ -36,6 +43,26 @@ class GemmVariant(Variant):
     def store_path(self) -> str:
         """How D is written: `tma`, `vector` or `direct`, element by element."""
         return str(self.choice.candidate.value("store_path"))
+
+    @property
+    def is_exchanged(self) -> bool:
+        """Whether A and B have changed places, so that rows of the kernel's D are columns of the result."""
+        return _swap_of(self.choice) == 1
+
+    @property
+    def cluster_k(self) -> int:
+        """How many CTAs of a cluster share a tile and sum a part of k each."""
+        return int(dict(self.choice.candidate.choices).get("cluster_k", 1))
+
+    @property
+    def resident(self) -> int:
+        """How many CTAs one unit runs at once by choice."""
+        return int(dict(self.choice.candidate.choices).get("resident", 1))
+
+
+def _swap_of(choice: RankedGemm) -> Value:
+    """Return the choice of exchanged operands; 0 on an arch that has none."""
+    return dict(choice.candidate.choices).get("swap", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +105,12 @@ class _Request:
         given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor, *wide)) if t not in self.made)
         return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
-    def with_store(self, path: Value) -> "_Request":
-        return replace(self, fixed={**self.fixed, "store_path": path})
+    def with_axes(self, **axes: Value) -> "_Request":
+        return replace(self, fixed={**self.fixed, **axes})
 
-    def without_cluster(self) -> "_Request":
-        """Return the request for a variant that cannot multicast: an axis fixed for the others does not bind it."""
-        fixed = {axis: value for axis, value in self.fixed.items() if axis not in ("cluster_m", "cluster_n")}
+    def without_bulk_loads(self) -> "_Request":
+        """Return the request for a variant of other loads: an axis fixed for bulk loads does not bind it."""
+        fixed = {axis: value for axis, value in self.fixed.items() if axis not in _OF_BULK_LOADS}
         return replace(self, fixed=fixed)
 
 
@@ -102,9 +129,20 @@ def plan_gemm(
     """
     requests = {case: _Request(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
+    if len({_on_tensor_cores(v) for v in variants}) > 1 and all(form.k for form in forms.values()):
+        requests = {case: request.with_axes(load_path="simt") for case, request in requests.items()}
+        variants = _variants(forms, requests)
+    if len({v.is_exchanged for v in variants}) > 1:
+        decided = next((request.fixed["swap"] for request in requests.values() if "swap" in request.fixed), 0)
+        requests = {case: request.with_axes(swap=decided) for case, request in requests.items()}
+        variants = _variants(forms, requests)
     if len({v.store_path for v in variants}) > 1:
-        variants = _variants(forms, {case: request.with_store("direct") for case, request in requests.items()})
+        variants = _variants(forms, {case: r.with_axes(store_path="direct") for case, r in requests.items()})
     return variants
+
+
+def _on_tensor_cores(variant: GemmVariant) -> bool:
+    return variant.load_path != "simt"
 
 
 def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[GemmVariant, ...]:
@@ -115,18 +153,23 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ..
     if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
-    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
+    if request.base_align >= MAX_ALIGN_BYTES or not _on_tensor_cores(aligned):
         return (aligned,)
-    return (aligned, _fallback(case, form, request.with_store(aligned.store_path)))
+    shared = {axis: value for axis, value in aligned.choice.candidate.choices if axis in _OF_THE_STORE}
+    stored = request.with_axes(**shared)
+    fallback = _fallback(case, form, stored, _OF_THE_STORE)
+    if not _on_tensor_cores(fallback):  # one file, one engine
+        fallback = _fallback(case, form, stored.with_axes(load_path="staged"), (*_OF_THE_STORE, "load_path"))
+    return (aligned, fallback)
 
 
-def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
-    """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
+def _fallback(case: str, form: GemmForm, request: _Request, kept: tuple[str, ...]) -> GemmVariant:
+    """Return the variant for any base: with the fixed axes where it can have them, else with `kept` of them alone."""
     try:
-        return _variant(case, form, request.base_align, request.without_cluster())
+        return _variant(case, form, request.base_align, request.without_bulk_loads())
     except NoLegalCandidateError:
-        store_only = replace(request, fixed={"store_path": request.fixed["store_path"]})
-        return _variant(case, form, request.base_align, store_only)
+        fewest = replace(request, fixed={axis: value for axis, value in request.fixed.items() if axis in kept})
+        return _variant(case, form, request.base_align, fewest)
 
 
 def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> GemmVariant:
@@ -139,7 +182,7 @@ def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> G
         case=case,
         kernel=request.kernel,
         guard=request.guard(form, choice.candidate.value("store_path")) if aligned else Guard(()),
-        form=form,
+        form=form.exchanged if _swap_of(choice) == 1 else form,
         facts=facts,
         choice=choice,
         runners_up=tuple(others),

@@ -20,6 +20,7 @@ class Ranking:
     total: np.ndarray
     ctas: np.ndarray  # tiles, those that fill up the last clusters included
     waves: GridWaves
+    starts: np.ndarray  # how often CTAs start in turn: once where they are persistent
     tile: TileTime
     raster: Raster
     padding: np.ndarray  # share of the computed tiles' area that is inside of D
@@ -36,16 +37,18 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
     side_by_side = np.minimum(grid.ctas_per_unit, np.maximum(ceil_div(grid.clusters, slots), 1))
     tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active, side_by_side))
-    total = tile.launch + tile.fill + tile.sum_parts + waves.waves * (tile.mainloop + tile.epilogue)
+    starts = np.where(columns["cluster_k"] > 1, waves.waves, 1)
+    per_tile = tile.mainloop + tile.exchange + tile.epilogue
+    total = tile.launch + starts * tile.fill + tile.sum_parts + waves.waves * per_tile
     ctas = grid.clusters * grid.cluster_size
-    area = ctas * columns["tile_m"] * columns["tile_n"]
+    area = ctas * columns["tile_m"] * columns["tile_n"] / (columns["split_k"] * columns["cluster_k"])
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
-    return Ranking(_order(columns, total), total, ctas, waves, tile, raster, padding)
+    return Ranking(_order(columns, total), total, ctas, waves, starts, tile, raster, padding)
 
 
 def _order(columns: Mapping[str, np.ndarray], total: np.ndarray) -> np.ndarray:
     """Sort by time; equal times by smaller clusters, more threads and stages, larger tiles, then the solver's order."""
-    cluster_size = columns["cluster_m"] * columns["cluster_n"]
+    cluster_size = columns["cluster_m"] * columns["cluster_n"] * columns["cluster_k"]
     area = columns["tile_m"] * columns["tile_n"]
     # A nanosecond is far below what the model resolves; without rounding, ties would hang on the last bit.
     return np.lexsort((-area, -columns["stages"], -columns["threads"], cluster_size, np.round(total, 3)))

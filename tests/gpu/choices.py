@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -15,34 +15,43 @@ from kgen.frontend.importers import spec_from_callable
 from kgen.package.write import write_package
 from kgen.pipeline import STAGES, run
 from kgen.planning.candidates import Candidate
+from kgen.planning.choice import RankedCandidate
 from kgen.planning.plan import Plan
 from kgen.rules.model import Value
 from kgen.rules.solve import BoundRules
 from kgen.spec.model import Accepts, FixedAxis, Spec
 from kgen.target import Device, load_device
 
+Ranked = TypeVar("Ranked", bound=RankedCandidate)
 PARTS = 20  # every n/20-th legal candidate
 Point = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A reference and its operands: (shape, whether its last axes are exchanged in memory); `wide` ones are fp32."""
+    """A reference and its operands: (shape, whether its last axes are exchanged in memory); `wide` ones are fp32.
+
+    `dtypes` are the types that it is tried in, by torch's names; tf32 is float32 under torch's flag.
+    """
 
     reference: Callable[..., torch.Tensor]
     operands: tuple[tuple[tuple[int, ...], bool], ...]
     wide: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ("bfloat16", "float16")
 
     def tensors(self, dtype: str, device: str, seed: int = 0) -> list[torch.Tensor]:
-        """Return random operands, scaled so that the product's elements are near 1."""
+        """Return random operands, scaled so that the product's elements are near 1, and set torch's flag for them."""
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        type_ = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
         made = []
         for place, (shape, exchanged) in enumerate(self.operands):
             generator = torch.Generator(device).manual_seed(1000 * seed + place)
             stored = (*shape[:-2], shape[-1], shape[-2]) if exchanged else shape
             tensor = torch.randn(stored, generator=generator, device=device)
-            tensor *= self.operands[0][0][-1] ** -0.25 if place < 2 else 1.0
+            size = self.operands[0][0][-1] ** -0.25 if type_.is_floating_point else 20.0
+            tensor *= size if place < 2 else 1.0
             tensor = tensor.mT if exchanged else tensor
-            made.append(tensor if place in self.wide else tensor.to(getattr(torch, dtype)))
+            made.append(tensor if place in self.wide else tensor.to(type_))
         return made
 
 
@@ -65,6 +74,39 @@ def fused_wide(
     return F.gelu(a @ b + bias) * scale + residual
 
 
+def of_bytes(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product of fp8 operands in fp32."""
+    return a.to(torch.float32) @ b.to(torch.float32)
+
+
+def of_integers(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product of int8 operands in int32."""
+    return a.to(torch.int32) @ b.to(torch.int32)
+
+
+def scaled(product: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """Scales for rows and columns, a residual, a bf16 result."""
+    return (product.to(torch.float32) * rows * columns + residual).to(torch.bfloat16)
+
+
+def scaled_bytes(
+    a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, residual: torch.Tensor
+) -> torch.Tensor:
+    """A product of fp8 operands with scales and a residual."""
+    return scaled(of_bytes(a, b), rows, columns, residual)
+
+
+def scaled_integers(
+    a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, residual: torch.Tensor
+) -> torch.Tensor:
+    """A product of int8 operands with scales and a residual."""
+    return scaled(of_integers(a, b), rows, columns, residual)
+
+
+ALIGNED = (((512, 1024), False), ((1024, 768), True))
+SCALED = (((640, 512), False), ((512, 1024), True), ((640, 1), False), ((1024,), False), ((640, 1024), False))
+FUSED = (((640, 512), False), ((512, 1024), True), ((1024,), False), ((640, 1), False), ((640, 1024), False))
+FP8, WORDS = ("float8_e4m3fn",), ("float32", "tf32")
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
     "fused": Product(
@@ -73,6 +115,20 @@ PRODUCTS = {
     "ragged": Product(plain, (((333, 1000), False), ((1000, 1003), True))),
     "mn-major": Product(plain, (((328, 333), True), ((333, 520), False))),
     "unaligned": Product(plain, (((333, 203), False), ((203, 264), True))),
+    "few-rows": Product(plain, (((13, 2080), False), ((2080, 1544), True))),
+    "few-rows-fused": Product(
+        fused, (((24, 2048), False), ((2048, 1032), True), ((1032,), False), ((24, 1), False), ((24, 1032), False))
+    ),
+    "deep": Product(plain, (((136, 8200), False), ((8200, 264), True))),
+    "bytes": Product(of_bytes, ALIGNED, dtypes=FP8),
+    "bytes-scaled": Product(scaled_bytes, SCALED, (2, 3, 4), FP8),
+    "bytes-mn-major": Product(of_bytes, (((333, 512), False), ((512, 336), False)), dtypes=FP8),
+    "integers": Product(of_integers, ALIGNED, dtypes=("int8",)),
+    "integers-scaled": Product(scaled_integers, SCALED, (2, 3, 4), ("int8",)),
+    "words": Product(plain, ALIGNED, dtypes=WORDS),
+    "words-fused": Product(fused, FUSED, dtypes=WORDS),
+    "words-mn-major": Product(plain, (((328, 333), True), ((333, 520), False)), dtypes=("float32",)),
+    "words-unaligned": Product(plain, (((333, 203), False), ((203, 265), False)), dtypes=("float32",)),
 }
 # What needs the most registers: products whose points outside of the rules are tried, besides those above.
 HEAVY = {
@@ -117,6 +173,22 @@ def base_of(fn: Callable[..., Any], tensors: list[torch.Tensor], target: str, na
     return Base(spec, done.device, done.made)
 
 
+# A schedule: how k is split, how many CTAs an SM runs, whether operands are exchanged.
+_SCHEDULE = ("cluster_k", "resident", "swap")
+
+
+def best_of(ranked: Iterable[Ranked], count: int, one_of_each: bool) -> tuple[Ranked, ...]:
+    """Return the first `count` candidates that differ in more than the number of stages; or one of each schedule."""
+    chosen: dict[tuple[Value, ...], Ranked] = {}
+    for one in ranked:
+        points = one.candidate.choices
+        key = tuple(v for axis, v in points if (axis in _SCHEDULE if one_of_each else axis != "stages"))
+        chosen.setdefault(key, one)
+        if len(chosen) == count:
+            break
+    return tuple(chosen.values())
+
+
 def sampled_rows(count: int, parts: int = PARTS) -> tuple[int, ...]:
     """Return every count/parts-th row."""
     return tuple(sorted({part * count // parts for part in range(parts)})) if count else ()
@@ -152,5 +224,6 @@ def shown(point: Point | Iterable[tuple[str, Value]]) -> str:
     p = dict(point)
     return (
         f"{p['tile_m']}x{p['tile_n']}x{p['tile_k']} stages {p['stages']} wg {p['wg_m']}x{p['wg_n']} "
-        f"cluster {p['cluster_m']}x{p['cluster_n']} {p['load_path']}/{p['store_path']}"
+        f"cluster {p['cluster_m']}x{p['cluster_n']}x{p['cluster_k']} {p['resident']} a SM "
+        f"{p['load_path']}/{p['store_path']}{' exchanged' if p['swap'] else ''}"
     )

@@ -40,10 +40,28 @@ def expected(reference: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> 
 
 def expected_of(reference: Callable[..., Any], wide: Sequence[torch.Tensor]) -> Any:
     """Return the same from widened tensors, which a reference that writes its inputs changes."""
-    with _RoundingCasts():
+    with IntegerProducts(), _RoundingCasts():
         result = reference(*wide)
     found = tuple(t.detach().double() if t.is_floating_point() else t for t in tensors_of(result))
     return found[0] if isinstance(result, torch.Tensor) else found
+
+
+class IntegerProducts(TorchFunctionMode):
+    """Multiplies integers in float64, which is exact below 2^53: torch has no such products on a GPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in _PRODUCTS or args[0].is_floating_point():
+            return func(*args, **(kwargs or {}))
+        return func(*(x.double() for x in args)).to(args[0].dtype)
+
+
+_PRODUCTS = (torch.matmul, torch.mm, torch.bmm, torch.Tensor.matmul, torch.Tensor.__matmul__)
+
+
+def eager(reference: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
+    """Return what torch computes, integers multiplied in float64."""
+    with IntegerProducts():
+        return reference(*tensors)
 
 
 class _RoundingCasts(TorchFunctionMode):

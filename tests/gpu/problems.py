@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 
-COUNT = 100
+COUNT = 140
+FIRST_OF_FEW = 100  # from here on: products of few rows, and of few tiles over a long k
 HALF = ("bfloat16", "float16")
 LAYOUTS = (("rows", "rows"), ("rows", "columns"), ("columns", "rows"), ("columns", "columns"))
 ACTIVATIONS = (
@@ -74,9 +75,12 @@ class Operand:
         for position, axis in enumerate(reversed(order)):
             strides[axis] = step
             step *= max(self.shape[axis], 1) + (self.pad if position == 0 else 0)
-        base = torch.full((self.offset + step,), math.nan, dtype=dtype, device=device)
+        base = _gaps(self.offset + step, dtype, device)
         view = base.as_strided(self.shape, strides, self.offset)
-        view.copy_(torch.randn(self.shape, generator=generator, device=device) * self.scale)
+        if dtype.is_floating_point:
+            view.copy_(torch.randn(self.shape, generator=generator, device=device) * self.scale)
+        else:
+            view.copy_(torch.randint(-128, 128, self.shape, generator=generator, device=device))
         if self.planted and view.numel():
             chosen = torch.arange(3, device=device) * 7919 % view.numel()
             values = torch.tensor([math.nan, math.inf, -math.inf], device=device).to(dtype)
@@ -85,15 +89,27 @@ class Operand:
         return view, base
 
 
+def _gaps(count: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Return storage full of NaN, or of 77 where the type has none."""
+    if dtype.itemsize == 1 and dtype.is_floating_point:  # torch fills no fp8: all bits but the sign are a NaN
+        return torch.full((count,), 0x7F, dtype=torch.uint8, device=device).view(dtype)
+    return torch.full((count,), math.nan if dtype.is_floating_point else 77, dtype=dtype, device=device)
+
+
 @dataclass(frozen=True, slots=True)
 class GemmProblem:
-    """A reference as text, and its operands in the order of the arguments."""
+    """A reference as text, and its operands in the order of the arguments.
+
+    `limit` of rel_err is None where the result's type gives it; `allow_tf32` is torch's flag.
+    """
 
     index: int
     spelling: str
     extents: str
     operands: tuple[Operand, ...]
     lines: tuple[str, ...]
+    limit: float | None = None
+    allow_tf32: bool = False
 
     @property
     def source(self) -> str:
@@ -125,39 +141,46 @@ def _unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Extents:
+class Extents:
     m: int
     n: int
     k: int
     batch: int
 
 
-def _draw_extents(kind: str, rng: random.Random) -> _Extents:
+def draw_extents(kind: str, rng: random.Random, aligned: bool = False) -> Extents:
     r = rng.randint
     batch, unit = r(2, 5), rng.choice((7, 8))
+    unit = 8 if aligned else unit
     match kind:
         case "tiles":
-            return _Extents(64 * r(1, 12), 64 * r(1, 12), 64 * r(1, 12), batch)
+            return Extents(64 * r(1, 12), 64 * r(1, 12), 64 * r(1, 12), batch)
         case "large":
-            return _Extents(128 * r(8, 16), 128 * r(8, 16), 128 * r(4, 10), batch)
+            return Extents(128 * r(8, 16), 128 * r(8, 16), 128 * r(4, 10), batch)
         case "ragged":
-            return _Extents(r(2, 700), r(2, 700), r(2, 700), batch)
+            return Extents(r(2, 700), r(2, 700), r(2, 700), batch)
         case "eights":
-            return _Extents(8 * r(1, 90), 8 * r(1, 90), 8 * r(1, 90), batch)
+            return Extents(8 * r(1, 90), 8 * r(1, 90), 8 * r(1, 90), batch)
         case "m = 1":
-            return _Extents(1, r(1, 180) * unit, r(1, 180) * unit, batch)
+            return Extents(1, r(1, 180) * unit, r(1, 180) * unit, batch)
         case "n = 1":
-            return _Extents(r(1, 180) * unit, 1, r(1, 180) * unit, batch)
+            return Extents(r(1, 180) * unit, 1, r(1, 180) * unit, batch)
         case "k = 1":
-            return _Extents(r(1, 60) * unit, r(1, 60) * unit, 1, batch)
+            return Extents(r(1, 60) * unit, r(1, 60) * unit, 1, batch)
         case "k = 0":
-            return _Extents(r(1, 200), r(1, 200), 0, batch)
+            return Extents(r(1, 200), r(1, 200), 0, batch)
         case "empty":
-            return _Extents(0, r(1, 64), r(1, 64), batch) if r(0, 1) else _Extents(r(1, 64), 0, r(1, 64), batch)
+            return Extents(0, r(1, 64), r(1, 64), batch) if r(0, 1) else Extents(r(1, 64), 0, r(1, 64), batch)
         case "deep":
-            return _Extents(r(1, 17) * unit, r(1, 17) * unit, 8 * r(500, 2000), batch)
+            return Extents(r(1, 17) * unit, r(1, 17) * unit, 8 * r(500, 2000), batch)
+        case "few rows":
+            return Extents(r(1, 70), r(16, 500) * unit, r(50, 700) * unit, r(2, 3))
+        case "few columns":
+            return Extents(r(16, 500) * unit, r(1, 70), r(50, 700) * unit, r(2, 3))
+        case "few tiles":
+            return Extents(8 * r(1, 40), 8 * r(1, 66), 64 * r(100, 900) + 8 * r(0, 7), r(2, 3))
         case "many":
-            return _Extents(2, 4, 8, 65536 + r(1, 300))
+            return Extents(2, 4, 8, 65536 + r(1, 300))
     raise AssertionError(kind)
 
 
@@ -166,8 +189,10 @@ EXTENTS = (
     *("k = 1", "eights", "deep", "k = 0", "ragged", "empty"),
 )
 
+FEW = ("few rows", "few tiles", "few rows", "few columns", "few rows")
 
-def _product(spelling: str, e: _Extents, rng: random.Random) -> tuple[list[Operand], str]:
+
+def product(spelling: str, e: Extents, rng: random.Random) -> tuple[list[Operand], str]:
     """Return the operands of a product (their layouts still open) and the expression."""
     b, m, n, k = e.batch, e.m, e.n, e.k
     alpha, beta = rng.choice(((1, 1), (0.5, 2), (-1.5, 0.25)))
@@ -222,19 +247,24 @@ def problem(index: int) -> GemmProblem:
     """Return the problem of that index."""
     rng = random.Random(20_000 + index)
     spelling, kind = SPELLINGS[index % len(SPELLINGS)], EXTENTS[index % len(EXTENTS)]
+    if index >= FIRST_OF_FEW:
+        kind = FEW[index % len(FEW)]
     if index in (27, 60):  # spelled bmm or matmul: more products than a grid's y axis has places
         kind, spelling = "many", "bmm"
-    extents = _draw_extents(kind, rng)
-    operands, expression = _product(spelling, extents, rng)
-    operands = _laid_out(operands, LAYOUTS[index // 3 % 4], extents.k, rng)
+    aligned = index >= FIRST_OF_FEW and index % 4 != 0
+    extents = draw_extents(kind, rng, aligned)
+    operands, expression = product(spelling, extents, rng)
+    operands = laid_out(operands, LAYOUTS[index // 3 % 4], extents.k, rng)
+    if aligned:
+        operands = [replace(o, pad=o.pad // 8 * 8, offset=o.offset // 8 * 8) for o in operands]
     half = HALF[index % 2]
     operands = [replace(o, dtype=half) for o in operands]
     lines = [f"x = {expression}"]
     if rng.random() < 0.15:
         lines = _input_ops(operands, half, rng) + lines
-    shape = _shape_of(GemmProblem(index, spelling, kind, tuple(operands), tuple(lines)))
+    shape = shape_of(GemmProblem(index, spelling, kind, tuple(operands), tuple(lines)))
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        _extend(operands, lines, shape, rng)
+        extend(operands, lines, shape, half, rng)
     if rng.random() < 0.3:
         lines.append(f"x = x.to(torch.{rng.choice(('float32', 'float32', *HALF))})")
     if index % 8 == 3:
@@ -243,7 +273,7 @@ def problem(index: int) -> GemmProblem:
     return GemmProblem(index, spelling, kind, tuple(operands), tuple(lines))
 
 
-def _laid_out(operands: list[Operand], layouts: tuple[str, str], k: int, rng: random.Random) -> list[Operand]:
+def laid_out(operands: list[Operand], layouts: tuple[str, str], k: int, rng: random.Random) -> list[Operand]:
     laid = []
     for position, operand in enumerate(operands):
         pad, offset = rng.choice((0, 0, 0, 8, 16, 3)), rng.choice((0, 0, 0, 0, 8, 1, 3))
@@ -261,16 +291,16 @@ def _input_ops(operands: list[Operand], half: str, rng: random.Random) -> list[s
     return [f"a = a.to(torch.{half})"]
 
 
-def _shape_of(p: GemmProblem) -> tuple[int, ...]:
+def shape_of(p: GemmProblem) -> tuple[int, ...]:
     """Return the shape of the result, without computing it."""
     with torch.device("meta"):
         tensors = [torch.empty(o.shape, dtype=getattr(torch, o.dtype)) for o in p.operands]
     return tuple(p.reference()(*tensors).shape)
 
 
-def _extend(operands: list[Operand], lines: list[str], shape: tuple[int, ...], rng: random.Random) -> None:
-    """Append one step to the epilogue, with the tensor it reads if it reads one."""
-    name, half = f"e{len(operands)}", operands[1].dtype
+def extend(operands: list[Operand], lines: list[str], shape: tuple[int, ...], half: str, rng: random.Random) -> None:
+    """Append one step to the epilogue, with the tensor it reads if it reads one: in `half`, or in fp32."""
+    name = f"e{len(operands)}"
     dtype = rng.choice((half, half, "float32"))
     pad, offset = rng.choice((0, 0, 8, 5)), rng.choice((0, 0, 1, 8))
     row, column = shape[-1:], (*shape[-2:-1], 1)

@@ -1,8 +1,11 @@
-"""A hundred random bf16 and fp16 matrix products through `kgen.build`, and how a built kernel behaves as a callable.
+"""Random matrix products through `kgen.build`, and how a built kernel behaves as a callable.
 
     python tests/gpu/random_gemms.py --out RECORDS          on the GPU; prints a table
+    python tests/gpu/random_gemms.py --few --out RECORDS    those of few rows, and of few tiles over a long k, alone
+    python tests/gpu/random_gemms.py --types --out RECORDS  the hundred of fp8, int8, tf32 and fp32 operands alone
     python tests/gpu/random_gemms.py --dry-run [--compile]  without one: emits every kernel, or compiles it too
 
+140 have bf16 or fp16 operands (`problems.py`), 100 those of the other types (`typed_problems.py`).
 Each result is compared with the reference in float64: rel_err, dtype, shape, places of NaN and infinities, two runs
 bit for bit on poisoned results, inputs and the gaps between them unchanged.
 """
@@ -16,9 +19,12 @@ from typing import Any
 
 import torch
 from behaviour import BEHAVIOURS
-from compare import bits, check_runs, compare, expected
-from problems import COUNT, problem
+from compare import bits, check_runs, compare, eager, expected
+from problems import COUNT, FIRST_OF_FEW, GemmProblem, problem
 from records import write_record
+from typed_problems import COUNT as TYPED_COUNT
+from typed_problems import FIRST as FIRST_TYPED
+from typed_problems import typed_problem
 from workers import Job, Outcome, run_jobs
 
 import kgen
@@ -27,9 +33,16 @@ TARGET = "h200"
 LIMIT_SECONDS = 90.0
 
 
+def problem_of(index: int) -> GemmProblem:
+    """Return the problem of that index, and set torch's flag for it."""
+    found = typed_problem(index) if index >= FIRST_TYPED else problem(index)
+    torch.backends.cuda.matmul.allow_tf32 = found.allow_tf32
+    return found
+
+
 def run_problem(index: int) -> dict[str, Any]:
     """Build problem `index` on the GPU and compare it; run by a child process."""
-    p = problem(index)
+    p = problem_of(index)
     made = [operand.make("cuda", 100 * index + place) for place, operand in enumerate(p.operands)]
     tensors, before = [tensor for tensor, _ in made], [bits(base) for _, base in made]
     reference = p.reference()
@@ -37,7 +50,7 @@ def run_problem(index: int) -> dict[str, Any]:
     kernel = kgen.build(reference, tensors, target=TARGET)
     seconds = time.perf_counter() - started
     out, faults = check_runs(kernel, tensors)
-    found = compare(out, expected(reference, tensors), reference(*tensors))
+    found = compare(out, expected(reference, tensors), eager(reference, tensors), p.limit)
     faults += found.faults
     for operand, (_, base), old in zip(p.operands, made, before, strict=True):
         if not torch.equal(bits(base), old):
@@ -52,12 +65,12 @@ def run_behaviour(name: str) -> dict[str, Any]:
 
 def emit_problem(index: int) -> dict[str, Any]:
     """Emit the kernel of problem `index` on the CPU; the comparison is tried on what PyTorch computes there."""
-    p = problem(index)
+    p = problem_of(index)
     tensors = [operand.make("cpu", 100 * index + place)[0] for place, operand in enumerate(p.operands)]
     reference = p.reference()
     folders = kgen.build(reference, tensors, target=TARGET).folders
-    eager = reference(*tensors)
-    found = compare(eager, expected(reference, tensors), eager)
+    result = eager(reference, tensors)
+    found = compare(result, expected(reference, tensors), result, p.limit)
     compiled = [str(f) for f in folders] if p.extents != "empty" else []  # no launch, so nothing to compile
     faults = [f"eager PyTorch: {fault}" for fault in found.faults]
     return {"rel_err": found.rel_err, "faults": faults, "paths": paths_of(folders), "folders": compiled}
@@ -67,7 +80,14 @@ def paths_of(folders: tuple[Path, ...]) -> str:
     """Return the load and store paths of the variants of a build."""
     plans = [json.loads((folder / "plan.json").read_text()) for folder in folders]
     choices = [variant["choice"]["choices"] for plan in plans for variant in plan["variants"]]
-    return " ".join(f"{c['load_path']}/{c['store_path']}" for c in choices)
+    return " ".join(f"{c['load_path']}/{c['store_path']}{_schedule(c)}" for c in choices)
+
+
+def _schedule(choices: dict[str, Any]) -> str:
+    """Return what a choice has besides its paths: parts of k, CTAs on an SM, exchanged operands."""
+    words = {"cluster_k": "k", "resident": "r"}
+    parts = [f",{word}{choices[axis]}" for axis, word in words.items() if choices.get(axis, 1) > 1]
+    return "".join(parts) + (",swap" if choices.get("swap") else "")
 
 
 def compile_all(folders: list[Path], processes: int) -> list[str]:
@@ -82,11 +102,14 @@ def compile_all(folders: list[Path], processes: int) -> list[str]:
     return [f"{r.folder}: {finding}" for r in results for finding in r.findings]
 
 
-def jobs(dry: bool, only: list[int] | None) -> list[Job]:
+def jobs(arguments: argparse.Namespace) -> list[Job]:
     """Return the problems, and on a GPU the behaviours."""
-    chosen = range(COUNT) if only is None else only
-    made = [Job(str(problem(i)), "emit_problem" if dry else "run_problem", {"index": i}) for i in chosen]
-    if not dry and only is None:
+    few, typed = range(FIRST_OF_FEW, COUNT), range(FIRST_TYPED, FIRST_TYPED + TYPED_COUNT)
+    parts = [*(few if arguments.few else ()), *(typed if arguments.types else ())]
+    chosen = arguments.only or parts or (*range(COUNT), *typed)
+    function = "emit_problem" if arguments.dry_run else "run_problem"
+    made = [Job(str(problem_of(i)), function, {"index": i}) for i in chosen]
+    if not (arguments.dry_run or arguments.only or parts):
         made += [Job(f"    {name}", "run_behaviour", {"name": name}) for name in BEHAVIOURS]
     return made
 
@@ -134,11 +157,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the record")
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--only", type=int, nargs="+", help="indices of problems")
+    parser.add_argument("--few", action="store_true", help="only products of few rows, or of few tiles over a long k")
+    parser.add_argument("--types", action="store_true", help="fp8, int8, tf32 and fp32 operands alone")
     parser.add_argument("--dry-run", action="store_true", help="emit only; needs no GPU")
     parser.add_argument("--compile", action="store_true", help="with --dry-run: compile each kernel and read its code")
     arguments = parser.parse_args()
     started = time.perf_counter()
-    work = jobs(arguments.dry_run, arguments.only)
+    work = jobs(arguments)
     outcomes = run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS, progress)
     rows = [row_of(outcome) for outcome in outcomes]
     wrong = [row for row in rows if row["faults"]]

@@ -14,6 +14,7 @@ from kgen.spec.model import Spec
 from kgen.target import load_device
 
 BF16, FP16, FP32, INT32, BOOL = torch.bfloat16, torch.float16, torch.float32, torch.int32, torch.bool
+FP8, INT8 = torch.float8_e4m3fn, torch.int8
 
 
 def e(*shape: int, dtype: torch.dtype = BF16, stride: tuple[int, ...] | None = None) -> torch.Tensor:
@@ -85,6 +86,19 @@ FUNCTIONS = {
     ),
     "k_zero": (lambda a, b, c: a @ b + c, e(64, 0), e(0, 96), e(96)),
     "one_row": (F.linear, e(1, 1024), e(4096, 1024)),
+    "decode": (F.linear, e(16, 4096), e(4096, 4096)),
+    "decode_fused": (
+        lambda x, w, bias, residual: F.gelu(F.linear(x, w, bias)) * 2 + residual,
+        e(13, 4096),
+        e(4096, 4096),
+        e(4096),
+        e(13, 4096),
+    ),
+    "decode_wide": (lambda x, w: F.linear(x, w).float(), e(5, 4096), e(4096, 4096)),
+    "decode_odd": (F.linear, e(7, 4100), e(4099, 4100)),
+    "decode_batch": (torch.bmm, e(3, 8, 2048), e(3, 2048, 1024)),
+    "deep_k": (lambda a, b: a @ b, e(256, 16384), e(16384, 512)),
+    "deep_k_fused": (lambda a, b, c: torch.relu(a @ b + c).float(), e(200, 16384), e(16384, 264), e(200, 1)),
     "one_column": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1)),
     "vectors": (torch.dot, e(4096), e(4096)),
     "empty": (lambda a, b: a @ b, e(0, 64), e(64, 128)),
@@ -95,6 +109,20 @@ FUNCTIONS = {
     "library_names": (_library_names, e(64, 64), e(64, 64), e(64), e(64, 64), e(64, 1)),
     "lambda_names": (_lambda_names, e(64, 64), e(64, 64), e(64)),
     "operand_names": (_operand_names, e(64, 64), e(64, 64), e(64, 64)),
+    "fp8": (
+        lambda a, b, s, t: ((a.float() @ b.float()) * s * t).to(BF16),
+        e(512, 512, dtype=FP8),
+        e(512, 512, dtype=FP8, stride=(1, 512)),
+        e(512, 1, dtype=FP32),
+        e(512, dtype=FP32),
+    ),
+    "fp8_transposed": (lambda a, b: a.float() @ b.float(), e(256, 512, dtype=FP8), e(512, 264, dtype=FP8)),
+    "int8": (
+        lambda a, b, c: a.int() @ b.int() + c,
+        e(512, 512, dtype=INT8),
+        e(512, 256, dtype=INT8),
+        e(256, dtype=INT32),
+    ),
     "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
 }
 
@@ -128,6 +156,19 @@ fixed:
   tile_m: {value: 128, because: "the incumbent's"}
   cluster_m: {value: 2, because: "two CTAs share B"}
 """
+
+FP32_SPEC = """
+name: fp32_spec
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: fp32}
+  b: {shape: [K, N], dtype: fp32, layout: col}
+extents: {M: 512, N: 256, K: 130}
+"""
+TF32 = "allow_tf32: true\n"
+ON_FMA_UNITS = "fixed: {load_path: {value: simt, because: FMA alone rounds as the caller expects}}\n"
 
 MODULE = """
 name: module
@@ -185,7 +226,13 @@ def _module_spec() -> str:
     return f"{head}reference:\n  source: |\n{source}  entry: Layer\n{INIT}inputs:\n{rest}"
 
 
-TEXTS = {"cases": CASES, "fixed": FIXED, "module": _module_spec()}
+TEXTS = {
+    "cases": CASES,
+    "fixed": FIXED,
+    "module": _module_spec(),
+    "tf32": FP32_SPEC + TF32,
+    "fma_units": FP32_SPEC + ON_FMA_UNITS,
+}
 NAMES = (*FUNCTIONS, *TEXTS)
 
 

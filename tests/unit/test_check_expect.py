@@ -111,6 +111,12 @@ def test_a_plan_can_forbid_as_well() -> None:
     ]
 
 
+def test_sums_of_a_cluster_need_stores_across_it() -> None:
+    expected = replace(EXPECTED, cluster_stores=True)
+    assert findings(expected, of_kernel(cluster_stores=2)) == []
+    assert findings(expected, of_kernel()) == ["tma: stores across the cluster: expected at least one, found 0"]
+
+
 def test_variants_and_plan_must_name_the_same() -> None:
     assert findings(EXPECTED) == ["tma: variant: expected a row of VARIANTS that compiles, found none"]
     extra = replace(of_kernel(), variant="extra")

@@ -248,3 +248,9 @@ def test_text_that_is_something_else_gives_nothing() -> None:
 def test_the_widest_access_to_device_memory_is_found(opcode: str, expected: int) -> None:
     line = f"        /*0000*/                   {opcode} R4, [R2] ;"
     assert evidence_of("kernel", [line], {}, CODE, False).access_bytes == expected
+
+
+def test_stores_into_the_smem_of_another_cta_are_counted() -> None:
+    lines = [f"        /*{place:04x}*/                   STAS.128 [R4], R8 ;" for place in (0, 16)]
+    found = evidence_of("kernel", lines, {}, CODE, False)
+    assert (found.cluster_stores, found.access_bytes) == (2, 0)

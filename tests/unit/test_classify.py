@@ -52,9 +52,12 @@ def test_the_form_means_what_torch_computes(name: str) -> None:
     traced = trace_live(spec, spec.cases[0])
     (problem,) = lower(traced.graph, spec).problems
     tensors = {i.name: x for i, x in zip(spec.inputs, inputs, strict=True)} | traced.hidden
-    found, expected = evaluate_form(classify_gemm(problem), problem, tensors), fn(*(x.clone() for x in inputs))
+    form = classify_gemm(problem)
+    found, expected = evaluate_form(form, problem, tensors), fn(*(x.clone() for x in inputs))
     tolerance = max(_TOLERANCE.get(x.dtype, 0) for x in (*inputs, expected))
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+    exchanged = evaluate_form(form.exchanged, problem, tensors)
+    torch.testing.assert_close(exchanged, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     torch.testing.assert_close(found, evaluate(problem, tensors), rtol=tolerance, atol=tolerance, equal_nan=True)
 
 

@@ -123,6 +123,24 @@ def test_terms_add_up_to_the_time() -> None:
     assert found.term("mainloop") >= max(found.term(name) for name in ("mma", "smem", "l2", "memory"))
 
 
+def test_a_split_over_a_cluster_pays_for_its_exchange_and_for_every_start() -> None:
+    fixed = {"cluster_k": 4, "swap": 1, "resident": 1}
+    for m, n, k in ((16, 4096, 4096), (16, 14336, 4096)):
+        found = solve_gemm(GemmFacts(m, n, k), H200, fixed=fixed, top=1).ranked[0]
+        per_tile = found.term("mainloop") + found.term("exchange") + found.term("epilogue")
+        once = found.term("launch") + found.term("fill")
+        assert found.time_us == pytest.approx(once + found.waves * per_tile, abs=0.01)
+        assert found.term("fill") > found.waves * H200.value("fitted.load_latency")
+
+
+def test_few_tiles_over_a_long_k_are_split_and_many_are_not() -> None:
+    assert best(256, 512, 65536).candidate.number("cluster_k") > 1
+    assert best(4096, 4096, 4096).candidate.number("cluster_k") == 1
+    split = best(256, 512, 65536).time_us
+    whole = solve_gemm(GemmFacts(256, 512, 65536), H200, fixed={"cluster_k": 1}, top=1).ranked[0].time_us
+    assert split < 0.5 * whole
+
+
 def test_results_are_json() -> None:
     import json
 

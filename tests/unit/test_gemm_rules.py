@@ -121,6 +121,7 @@ def test_cutlass_default_tiles(dtype: str) -> None:
 def broken_by(facts: GemmFacts, **point: Value) -> set[str]:
     full: dict[str, Value] = {
         "load_path": "tma",
+        "swap": 0,
         "schedule": "cooperative",
         "wg_m": 2,
         "wg_n": 1,
@@ -131,6 +132,8 @@ def broken_by(facts: GemmFacts, **point: Value) -> set[str]:
         "stages": 2,
         "cluster_m": 1,
         "cluster_n": 1,
+        "cluster_k": 1,
+        "resident": 1,
         **point,
     }
     return {c.rule for c in explain(bind_gemm(facts, H100, lowered=False), full).broken}
@@ -156,7 +159,7 @@ def test_negative_tiles_are_outside_for_the_right_reason() -> None:
         ({"input_ops": 1}, {"tma_input_ops"}),
         ({"k": 0}, {"k_steps"}),
         ({"a_major": "mn", "in_dtype": "fp8_e4m3", "in_bytes": 1}, {"mn_major_bytes"}),
-        ({"in_dtype": "fp32", "in_bytes": 4}, {"wgmma_dtype"}),
+        ({"in_dtype": "fp64", "in_bytes": 8}, {"wgmma_dtype"}),
     ],
 )
 def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules: set[str]) -> None:
@@ -164,16 +167,31 @@ def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules:
     assert broken_by(facts) == rules
 
 
+def shares_by_hand(p: Mapping[str, int]) -> tuple[int, int]:
+    """Return the shares along m and n: as many as leave each at least 16 whole columns, then each row of wgmma."""
+    counts = [c for c in (1, 2, 4, 8, 16) if c <= p["cluster_k"] and p["tile_n"] % (16 * c) == 0]
+    along_n = max(counts, default=1)
+    return (2 if 2 * along_n <= p["cluster_k"] and p["tile_m"] == 128 * p["wg_m"] else 1), along_n
+
+
 # The rules once more, by hand, for the candidates that the templates print.
 def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool:
     wgs, e = p["wg_m"], facts.in_bytes
     acc = p["tile_m"] * p["tile_n"] / (128 * wgs)
-    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] % c == 0)
+    shares_m, shares_n = shares_by_hand(p)
+    columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] // shares_n % c == 0)
     epilogue = 2 * 64 * wgs * columns * facts.out_bytes if store == "tma" else 0
-    smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + 1024
-    registers = {3: 160}.get(wgs, 240 if acc >= 208 else 232)
+    parts = (p["cluster_k"] - 1) * p["tile_m"] * p["tile_n"] // (shares_m * shares_n) * 4
+    smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + parts + 1024
+    registers = 200 if p["resident"] == 2 else {3: 160}.get(wgs, 240 if acc >= 208 else 232)
     producer = {3: 32}.get(wgs, 24 if acc >= 208 else 40)
     pool = (wgs + 1) * (min(255, 65536 // (128 * (wgs + 1))) // 8 * 8)
+    if p["resident"] == 2 and (wgs != 1 or acc > 64 or 2 * (smem + 1024) > 233472):
+        return False
+    if p["cluster_k"] > 1 and (p["cluster_m"] * p["cluster_n"] > 1 or facts.k < 64 * p["cluster_k"] - 63):
+        return False
+    if p["swap"] and p["tile_n"] > 48:
+        return False
     return (
         p["wg_n"] == 1
         and p["tile_m"] in (64 * wgs, 128 * wgs)
@@ -181,7 +199,7 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
         and p["tile_n"] <= 256
         and p["tile_k"] * e == 128
         and acc <= {1: 176, 3: 96}.get(wgs, 216)
-        and wgs * registers + producer <= pool
+        and (p["resident"] == 2 or wgs * registers + producer <= pool)
         and smem <= 232448
         and p["cluster_m"] * p["cluster_n"] <= 2
         and p["tile_m"] % (8 * p["cluster_n"]) == 0
@@ -234,7 +252,11 @@ def test_legal_sets_of_the_load_paths() -> None:
 
     assert paths(BF16) == {"tma"}
     assert paths(replace(BF16, b_align=2)) == paths(replace(BF16, input_ops=1)) == {"staged"}
-    assert paths(of_dtype("fp32")) == paths(replace(BF16, k=0)) == {"simt"}
+    assert paths(of_dtype("fp32")) == {"tma", "simt"}
+    assert paths(replace(of_dtype("fp32"), b_align=4)) == {"staged", "simt"}
+    assert paths(replace(BF16, k=0)) == {"simt"}
+    assert paths(of_dtype("int8")) == paths(of_dtype("tf32")) == {"tma"}
+    assert paths(replace(of_dtype("fp8_e4m3"), b_major="mn")) == {"staged"}  # wgmma reads bytes along k alone
 
 
 def test_counts_add_up_and_repeat() -> None:
@@ -256,7 +278,7 @@ def test_register_and_smem_edges_break_one_rule_only() -> None:
             assert explain(bound, dict(point)).legal
 
 
-CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n")
+CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n", "cluster_k")
 
 
 @given(st.data())
@@ -278,10 +300,16 @@ def test_the_checks_of_an_emitted_kernel_agree_with_the_rules(data: st.DataObjec
 
 def test_unsupported_type_names_what_would_do() -> None:
     with pytest.raises(NoLegalCandidateError) as caught:
-        legal_set(of_dtype("int8"), H100)
+        legal_set(replace(of_dtype("int8"), in_dtype="uint8"), H100)
     text = str(caught.value)
     assert "by printed_dtype (templates/cutedsl/sm90/gemm/lowered.rules:" in text
-    assert text.endswith("nearest legal: in_dtype = fp16 or bf16 or fp32 instead of int8")
+    assert "nearest legal: in_dtype = " in text and text.endswith(" instead of uint8")
+
+
+def test_sums_of_bytes_are_exact() -> None:
+    with pytest.raises(NoLegalCandidateError, match="int8_sums"):
+        legal_set(replace(of_dtype("int8"), k=131072), H100)
+    assert legal_set(replace(of_dtype("int8"), k=131071), H100).count
 
 
 def test_fixed_axes_that_exclude_everything_name_the_nearest_value() -> None:

@@ -19,7 +19,10 @@ from kgen.bench.plan_facts import read_plan
 from kgen.bench.report import Constraint
 from kgen.bench.statistics import interval
 from kgen.bench.timing import set_count
+from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.planning.candidates import solve_gemm
 from kgen.rules.solve import solve
+from kgen.target import load_device
 
 
 def test_a_random_problem_is_the_same_in_every_run():
@@ -33,7 +36,7 @@ def test_the_random_problems_meet_what_they_are_for():
     made = [problems.problem(index) for index in range(problems.COUNT)]
     spellings = {p.spelling for p in made}
     assert spellings == set(problems.SPELLINGS)
-    assert {p.extents for p in made} == {*problems.EXTENTS, "many"}
+    assert {p.extents for p in made} == {*problems.EXTENTS, *problems.FEW, "many"}
     operands = [o for p in made for o in p.operands]
     assert {o.dtype for o in operands} == {"bfloat16", "float16", "float32"}
     assert any(o.offset % 8 for o in operands) and any(o.pad for o in operands) and any(o.planted for o in operands)
@@ -59,6 +62,19 @@ def test_a_package_holds_the_candidate_it_was_asked_for(product):
     assert f"tile_m={point['tile_m']}," in files["kernel.py"]
     assert f"tile_n={point['tile_n']}," in files["kernel.py"]
     assert f"stages={point['stages']}," in files["kernel.py"]
+
+
+def test_the_best_candidates_differ_in_more_than_stages_or_in_their_schedule():
+    ranked = solve_gemm(GemmFacts(16, 4096, 4096), load_device("h200"), top=None).ranked
+    tiles, schedules = choices.best_of(ranked, 8, False), choices.best_of(ranked, 8, True)
+    assert tiles[0] == schedules[0] == ranked[0]
+    for chosen, axes in (
+        (tiles, ("tile_m", "tile_n", "wg_m", "cluster_k")),
+        (schedules, ("cluster_k", "resident", "swap")),
+    ):
+        assert len(chosen) == 8 and [r.time_us for r in chosen] == sorted(r.time_us for r in chosen)
+        assert len({tuple(dict(r.candidate.choices)[axis] for axis in axes) for r in chosen}) > 4
+    assert len({tuple(dict(r.candidate.choices)[a] for a in ("cluster_k", "resident", "swap")) for r in schedules}) == 8
 
 
 @pytest.mark.parametrize("fault", ["zeros", "half", "nan", "one element"])

@@ -84,10 +84,15 @@ def test_a_tensor_that_is_both_operands_is_guarded_once() -> None:
 
 
 @pytest.mark.parametrize("dtype", [FP32, BF16])
-def test_fp32_and_products_over_nothing_take_the_fma_units(dtype: torch.dtype) -> None:
-    k = 64 if dtype is FP32 else 0
-    (variant,) = plan_of(form_of(product, e(128, k, dtype=dtype), e(k, 128, dtype=dtype))).variants
+def test_products_over_nothing_take_no_tensor_core(dtype: torch.dtype) -> None:
+    (variant,) = plan_of(form_of(product, e(128, 0, dtype=dtype), e(0, 128, dtype=dtype))).variants
     assert (variant.load_path, variant.store_path, variant.guard) == ("simt", "direct", ANY)
+
+
+def test_fp32_is_split_on_its_way_and_its_variants_share_an_engine() -> None:
+    plan = plan_of(form_of(product, e(4096, 4096, dtype=FP32), e(4096, 4096, dtype=FP32)))
+    assert [v.load_path for v in plan.variants] == ["tma", "staged"]
+    assert all(v.choice.candidate.number("acc_regs") <= 128 for v in plan.variants)
 
 
 def test_an_empty_result_takes_no_tensor_core() -> None:
@@ -159,3 +164,29 @@ def test_a_plan_prints_its_variants() -> None:
 def test_candidates_print_as_json() -> None:
     (first, *_) = plan_of(form_of(product, *SQUARE)).variants
     assert json.loads(json.dumps(first.choice.to_json()))["choices"]["load_path"] == "tma"
+
+
+FEW, MANY = (e(16, 4096), e(4096, 4096)), (e(4096, 4096), e(4096, 4096))
+
+
+def test_few_rows_exchange_the_operands_in_every_variant() -> None:
+    form = form_of(F.linear, *FEW)
+    plan = plan_of(form)
+    assert [v.load_path for v in plan.variants] == ["tma", "staged"]
+    for variant in plan.variants:
+        assert variant.is_exchanged and variant.form == form.exchanged
+        assert (variant.form.m, variant.form.n, variant.facts.m, variant.facts.n) == (4096, 16, 16, 4096)
+    assert form.exchanged.exchanged == form
+
+
+def test_cases_of_few_and_of_many_rows_keep_the_operands_as_they_are() -> None:
+    forms = form_of(F.linear, *FEW), form_of(F.linear, *MANY)
+    assert not any(v.is_exchanged for v in plan_of(*forms).variants)
+    assert all(v.is_exchanged for v in plan_of(*forms, fixed={"swap": 1}).variants)
+
+
+def test_a_long_k_is_split_over_a_cluster_but_not_where_loads_pass_through_registers() -> None:
+    plan = plan_of(form_of(F.linear, e(256, 65536), e(512, 65536)))
+    assert plan.variants[0].cluster_k > 4 and plan.variants[1].cluster_k == 1
+    fixed = plan_of(form_of(F.linear, *FEW), fixed={"cluster_k": 4, "resident": 2})
+    assert [(v.cluster_k, v.resident) for v in fixed.variants] == [(4, 2), (1, 1)]

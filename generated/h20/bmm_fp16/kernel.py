@@ -5,8 +5,8 @@ A is a, B is b; fp16 products, fp32 sums, fp16 result.
 Target: h20 (sm_90a, 78 SMs); the grid follows the SMs of the device that it runs on.
 Variant default_tma (a on 16 bytes, b on 16 bytes): operands arrive by TMA, one producer warp; consumer warp groups
   multiply with wgmma.
-  tile 128x128x64, 6 stages, cluster 1x1, 384 threads, 230400 bytes of smem,
-  4096 tiles in 53 grid waves, 99% full
+  tile 64x128x64, 4 stages, cluster 1x1, 256 threads, 115712 bytes of smem,
+  8192 tiles in 53 grid waves, 99% full
 Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   tile 256x160x64, 4 stages, cluster 1x1, 384 threads, 230400 bytes of smem,
@@ -69,6 +69,7 @@ class Variant:
     group_along: str  # "m" or "n"
     producer_registers: int
     consumer_registers: int
+    resident: int  # CTAs that one SM runs at once
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -88,24 +89,25 @@ CASE_DEFAULT = {  # case default
     "d_stride": (1024, 1, 1048576),
 }
 VARIANTS = (
-    # predicted 529.1 us, bound by mma: 53 grid waves, 99% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 529.1 us
+    # predicted 518.8 us, bound by mma: 53 grid waves, 99% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x64x64, predicted 518.8 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
         load_path="tma",
-        tile_m=128,
+        tile_m=64,
         tile_n=128,
         tile_k=64,
-        wg_m=2,
+        wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=6,  # 230400 bytes of smem in all
+        stages=4,  # 115712 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
-        producer_registers=40,
-        consumer_registers=232,  # 64 of them accumulators
+        producer_registers=56,
+        consumer_registers=200,  # 64 of them accumulators
+        resident=2,
         store_n=64,
         store_buffers=2,
     ),
@@ -127,6 +129,7 @@ VARIANTS = (
         group_along="n",
         producer_registers=120,
         consumer_registers=192,  # 160 of them accumulators
+        resident=1,
         store_n=32,
         store_buffers=2,
         a_vector=1,
@@ -143,7 +146,7 @@ def rules_tma(v):
     wg_tile_n = v.tile_n / v.wg_n
     acc_regs = v.tile_m * v.tile_n / (128 * v.wg_m * v.wg_n)
     acc_limit = 128 if consumer_wgs == 3 else 216
-    thread_regs = min(255, 65536 / threads) // 8 * 8
+    thread_regs = min(255, 65536 / (threads * 2)) // 8 * 8
     row_bytes = v.tile_k * 2
     epilogue_bytes = 128 * v.wg_m * v.wg_n * v.store_n * 2
     stage_bytes = (v.tile_m + v.tile_n) * row_bytes
@@ -211,6 +214,11 @@ def rules_tma(v):
             "stages, the epilogue's staging and the barriers share one CTA's smem",
         ),
         (
+            "resident * (smem_bytes + 1024) <= smem_bytes_per_unit when resident > 1",
+            2 * (smem_bytes + 1024) <= 233472,
+            "the CTAs of one SM share its smem, each with 1 KiB for the system",
+        ),
+        (
             "cluster_m * cluster_n <= cluster_portable",
             v.cluster_m * v.cluster_n <= 8,
             "larger clusters need an opt-in and may not fit a device's GPCs",
@@ -244,6 +252,11 @@ def rules_tma(v):
             "16 divides wg_tile_n and wg_tile_n <= 256",
             not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
+        ),
+        (
+            "consumer_wgs == 1 and acc_regs <= 64 when resident == 2",
+            not (consumer_wgs != 1 or acc_regs > 64),
+            "two CTAs of 256 threads leave 128 registers a thread",
         ),
         (
             "row_bytes == 128 when load_path in {tma, staged}",
@@ -418,11 +431,6 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
-def major(stride):
-    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
-    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
-
-
 def row_major(rows, columns, count, dtype):
     """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
     kind = warpgroup.SmemLayoutAtomKind
@@ -439,6 +447,11 @@ def column_major(rows, columns, count, dtype, block):
     span = max(span for span in kinds if block * dtype.width // 8 % span == 0)
     atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
     return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
+
+
+def major(stride):
+    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
+    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
 
 
 def a_layout(v):
@@ -753,9 +766,15 @@ def launch_tma(
         cpasync.CopyBulkTensorTileS2GOp(), mD, cute.slice_(d_layout(v), (None, None, 0)), (MMA_M, v.store_n)
     )
     cluster = v.cluster_m * v.cluster_n
-    grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
+    grid = cutlass.min(clusters(v)[2], sm_count * v.resident // cluster) * cluster
     gemm_tma(v, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long
+        cluster=(cluster, 1, 1) if cluster > 1 else None,
+        min_blocks_per_mp=v.resident,
+        preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem
+        stream=stream,
     )
 
 

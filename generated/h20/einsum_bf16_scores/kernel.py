@@ -5,8 +5,8 @@ A is q, B is k; bf16 products, fp32 sums, bf16 result.
 Target: h20 (sm_90a, 78 SMs); the grid follows the SMs of the device that it runs on.
 Variant default_tma (q on 16 bytes, k on 16 bytes): operands arrive by TMA, one producer warp; consumer warp groups
   multiply with wgmma.
-  tile 192x64x64, 5 stages, cluster 1x1, 512 threads, 214016 bytes of smem,
-  22528 tiles in 289 grid waves, 100% full
+  tile 64x128x64, 4 stages, cluster 1x1, 256 threads, 115712 bytes of smem,
+  32768 tiles in 211 grid waves, 100% full
 Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   tile 192x192x64, 3 stages, cluster 1x1, 512 threads, 197632 bytes of smem,
@@ -70,6 +70,7 @@ class Variant:
     group_along: str  # "m" or "n"
     producer_registers: int
     consumer_registers: int
+    resident: int  # CTAs that one SM runs at once
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -89,24 +90,25 @@ CASE_DEFAULT = {  # case default
     "d_stride": (2048, 1, 67108864, 4194304),
 }
 VARIANTS = (
-    # predicted 374.6 us, bound by mma: 289 grid waves, 100% full; q on 16 bytes, k on 16 bytes
-    # next best: 192x64x64, predicted 374.6 us
+    # predicted 336.1 us, bound by mma: 211 grid waves, 100% full; q on 16 bytes, k on 16 bytes
+    # next best: 128x64x64, predicted 336.1 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
         load_path="tma",
-        tile_m=192,
-        tile_n=64,
+        tile_m=64,
+        tile_n=128,
         tile_k=64,
-        wg_m=3,
+        wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=5,  # 214016 bytes of smem in all
+        stages=4,  # 115712 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
-        producer_registers=32,
-        consumer_registers=160,  # 32 of them accumulators
+        producer_registers=56,
+        consumer_registers=200,  # 64 of them accumulators
+        resident=2,
         store_n=64,
         store_buffers=2,
     ),
@@ -128,6 +130,7 @@ VARIANTS = (
         group_along="n",
         producer_registers=80,
         consumer_registers=144,  # 96 of them accumulators
+        resident=1,
         store_n=64,
         store_buffers=2,
         a_vector=1,
@@ -144,7 +147,7 @@ def rules_tma(v):
     wg_tile_n = v.tile_n / v.wg_n
     acc_regs = v.tile_m * v.tile_n / (128 * v.wg_m * v.wg_n)
     acc_limit = 128 if consumer_wgs == 3 else 216
-    thread_regs = min(255, 65536 / threads) // 8 * 8
+    thread_regs = min(255, 65536 / (threads * 2)) // 8 * 8
     row_bytes = v.tile_k * 2
     epilogue_bytes = 128 * v.wg_m * v.wg_n * v.store_n * 2
     stage_bytes = (v.tile_m + v.tile_n) * row_bytes
@@ -207,6 +210,11 @@ def rules_tma(v):
             "stages, the epilogue's staging and the barriers share one CTA's smem",
         ),
         (
+            "resident * (smem_bytes + 1024) <= smem_bytes_per_unit when resident > 1",
+            2 * (smem_bytes + 1024) <= 233472,
+            "the CTAs of one SM share its smem, each with 1 KiB for the system",
+        ),
+        (
             "cluster_m * cluster_n <= cluster_portable",
             v.cluster_m * v.cluster_n <= 8,
             "larger clusters need an opt-in and may not fit a device's GPCs",
@@ -237,6 +245,11 @@ def rules_tma(v):
             "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
         (
+            "acc_regs <= 88 when consumer_wgs == 3 and fused == 1 and load_path == tma",
+            consumer_wgs != 3 or acc_regs <= 88,
+            "the fused epilogue spills beyond",
+        ),
+        (
             "wg_n == 1",
             v.wg_n == 1,
             "the templates are proven with warp groups along m",
@@ -245,6 +258,11 @@ def rules_tma(v):
             "16 divides wg_tile_n and wg_tile_n <= 256",
             not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
+        ),
+        (
+            "consumer_wgs == 1 and acc_regs <= 64 when resident == 2",
+            not (consumer_wgs != 1 or acc_regs > 64),
+            "two CTAs of 256 threads leave 128 registers a thread",
         ),
         (
             "row_bytes == 128 when load_path in {tma, staged}",
@@ -424,11 +442,6 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
-def major(stride):
-    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
-    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
-
-
 def row_major(rows, columns, count, dtype):
     """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
     kind = warpgroup.SmemLayoutAtomKind
@@ -445,6 +458,11 @@ def column_major(rows, columns, count, dtype, block):
     span = max(span for span in kinds if block * dtype.width // 8 % span == 0)
     atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
     return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
+
+
+def major(stride):
+    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
+    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
 
 
 def a_layout(v):
@@ -769,9 +787,15 @@ def launch_tma(
         cpasync.CopyBulkTensorTileS2GOp(), mD, cute.slice_(d_layout(v), (None, None, 0)), (MMA_M, v.store_n)
     )
     cluster = v.cluster_m * v.cluster_n
-    grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
+    grid = cutlass.min(clusters(v)[2], sm_count * v.resident // cluster) * cluster
     gemm_tma(v, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long
+        cluster=(cluster, 1, 1) if cluster > 1 else None,
+        min_blocks_per_mp=v.resident,
+        preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem
+        stream=stream,
     )
 
 

@@ -413,11 +413,6 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
-def major(stride):
-    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
-    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
-
-
 def row_major(rows, columns, count, dtype):
     """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
     kind = warpgroup.SmemLayoutAtomKind
@@ -434,6 +429,11 @@ def column_major(rows, columns, count, dtype, block):
     span = max(span for span in kinds if block * dtype.width // 8 % span == 0)
     atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
     return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
+
+
+def major(stride):
+    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
+    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
 
 
 def a_layout(v):
@@ -750,7 +750,12 @@ def launch_tma(
     cluster = v.cluster_m * v.cluster_n
     grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
     gemm_tma(v, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long
+        cluster=(cluster, 1, 1) if cluster > 1 else None,
+        min_blocks_per_mp=1,
+        stream=stream,
     )
 
 

@@ -9,6 +9,7 @@ from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
 from kgen.backends.cutedsl.gemm_host import host_view
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
+from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.cutedsl.names import device_names
 from kgen.backends.cutedsl.words import describe
@@ -70,7 +71,7 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         constants=_constants(plan, device),
         fields=row_fields,
         cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
-        rows=tuple(row_view(v) for v in plan.variants),
+        rows=tuple(row_view(v, plan) for v in plan.variants),
         rules=tuple(gemm_rules(v, plan) for v in first_of_kind.values()),
         sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
         host=(),
@@ -100,9 +101,9 @@ def _require_one_kind(plan: GemmPlan) -> None:
 def _one_view(plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
     first, *others = plan.variants
-    view = device_view(first, names, operands)
+    view = device_view(first, plan, names, operands)
     for other in others:
-        found = device_view(other, names, operands)
+        found = device_view(other, plan, names, operands)
         for part in (f.name for f in fields(DeviceView)):
             one, another = getattr(view, part), getattr(found, part)
             if one != another:
@@ -117,7 +118,7 @@ def _text(part: object) -> str:
 
 
 def _engine(kind: str) -> str:
-    return "wgmma" if kind in ("tma", "staged") else kind
+    return "wgmma" if kind in ("tma", "split", "staged") else kind
 
 
 def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
@@ -130,23 +131,27 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = "tma" in kinds or view.stores_by_tma
+    by_tma = kinds & {"tma", "split"} or view.stores_by_tma
     lines = [
-        "from dataclasses import dataclass",
+        "from dataclasses import dataclass, replace" if "split" in kinds else "from dataclasses import dataclass",
         "from functools import cache",
         "from importlib.metadata import version",
-        "from math import gcd, prod" if "staged" in kinds else "from math import prod",
+        "from math import gcd, prod" if "staged" in kinds and not _is_in_parts(plan) else "from math import prod",
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
     ]
-    if kinds & {"tma", "staged"}:
-        units = ["OperandMajorMode"] + ["cpasync"] * by_tma + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
+    if kinds & {"tma", "split", "staged"}:
+        units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:
         lines.append("from cutlass.utils import SmemAllocator")
     return tuple(lines)
+
+
+def _is_in_parts(plan: GemmPlan) -> bool:
+    return plan.variants[0].load_path != "simt" and product_of(plan.variants[0].form).in_parts
 
 
 def _uses_stmatrix(view: DeviceView) -> bool:
@@ -155,11 +160,11 @@ def _uses_stmatrix(view: DeviceView) -> bool:
 
 def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     form = plan.variants[0].form
-    out = f"OUT = {ELEMENT_TYPES[form.d.dtype]}"
+    out, sums = f"OUT = {ELEMENT_TYPES[form.d.dtype]}", f"ACC = {ELEMENT_TYPES[sum_dtype(form)]}"
     if plan.variants[0].load_path == "simt":
         lines = [
             out,
-            "ACC = cutlass.Float32",
+            sums,
             _index(plan),
             "SIDE = 16  # the CTA is a square of 16 x 16 threads",
             "THREADS = SIDE * SIDE",
@@ -167,13 +172,15 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         ]
         pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
         return (*lines, pad) if plan.variants[0].facts.k else tuple(lines)
+    product = product_of(form)
     lines = [
-        f"IN = {ELEMENT_TYPES[form.mma_dtype]}  # wgmma's operand type",
+        f"IN = {product.element}  # wgmma's operand type",
+        *(["RAW = cutlass.Float32  # an operand in memory: two of IN after its split"] if product.in_parts else []),
         out,
-        "ACC = cutlass.Float32  # the accumulator's type",
+        f"{sums}  # the accumulator's type",
         _WARP_GROUP,
         "MMA_M = 64  # rows of one wgmma instruction",
-        "MMA_K = 16  # k of one wgmma instruction on 16-bit operands",
+        f"MMA_K = {product.k}  # k of one wgmma instruction on {product.bits}-bit operands",
     ]
     return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
 

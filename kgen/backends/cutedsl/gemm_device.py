@@ -1,7 +1,10 @@
 """DeviceView of a GEMM: operands, epilogue and input ops as source text, and which sections make the kernel."""
 
-from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, library_source, print_ops
-from kgen.backends.cutedsl.gemm_rows import kind_of
+from collections.abc import Iterable
+
+from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
+from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
+from kgen.backends.cutedsl.gemm_types import SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
 from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
 from kgen.backends.source.lines import bracketed
@@ -10,13 +13,11 @@ from kgen.families.gemm.form import GemmForm, InputOps
 from kgen.ir.dtype import DType
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 
-OUTPUT_TYPES = (DType.BF16, DType.FP16, DType.FP32)
+OUTPUT_TYPES = (DType.BF16, DType.FP16, DType.FP32, DType.INT32)
 FOLDER = "cutedsl/sm90/gemm"
 
-_LOADS = {"tma": "load_tma", "staged": "load_staged"}
 
-
-def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
+def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return what the device templates print; `operands` are the tensors that a launch takes, in order."""
     form = variant.form
     fused = fused_tensors(form, names)
@@ -25,14 +26,16 @@ def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str
         raise ElementTypeError(role="output", tensor=form.d.tensor, dtype=form.d.dtype, valid=valid)
     by_tma = variant.store_path == "tma"
     on_tensor_cores = variant.load_path != "simt"
-    a_ops, a_result = _input_ops(form.a_ops, form, on_tensor_cores)
-    b_ops, b_result = _input_ops(form.b_ops, form, on_tensor_cores)
+    multiplied = product_of(form) if on_tensor_cores else SIMT
+    a_ops, a_result = _input_ops(form.a_ops, multiplied)
+    b_ops, b_result = _input_ops(form.b_ops, multiplied)
     epilogue, result = _epilogue(form, fused)
-    wide = form.d.dtype is DType.FP32
+    boxes, to_smem_atom = _TRANSPOSED_STORE if variant.is_exchanged else _STORE
+    several = shares_units(plan)
     return DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
-        a_pointer=_pointer(names[form.a.tensor], form.a.offset),
-        b_pointer=_pointer(names[form.b.tensor], form.b.offset),
+        a_pointer=_operand_pointer(names[form.a.tensor], form.a.offset, multiplied),
+        b_pointer=_operand_pointer(names[form.b.tensor], form.b.offset, multiplied),
         fused=", fused" if fused else "",
         fused_views=_fused_views(fused),
         a_ops=a_ops,
@@ -45,11 +48,56 @@ def device_view(variant: GemmVariant, names: dict[str, str], operands: tuple[str
         stores_by_tma=by_tma,
         store="tma_d, gD, sD" if by_tma else "mD",
         d="tma_d, mD" if by_tma else "mD",
-        to_smem_atom=_WIDE_ATOM if wide else "warp.StMatrix8x8x16bOp(False, 4), OUT",
+        boxes=boxes,
+        to_smem_atom=to_smem_atom[form.d.dtype.bytes == 4],
+        k_steps="k_share(v)[1]" if has_parts(plan) else "-(-v.k // v.tile_k)",
+        units="sm_count * v.resident" if several else "sm_count",
+        resident="v.resident" if several else "1",
+        shares_units=several,
+        launch_lines=_launch_lines(plan),
+        is_exchanged=variant.is_exchanged,
+        mma_k=multiplied.k,
+        mma_op=_mma_op(multiplied),
+        along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
+        zero=multiplied.zero,
+        tma_atoms=(*_tma_atom("a", "m", "n", multiplied), *_tma_atom("b", "n", "m", multiplied)),
+        to_a=multiplied.written.format("sA"),
+        to_b=multiplied.written.format("sB"),
     )
 
 
-_WIDE_ATOM = "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64"
+def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
+    """Return the arguments of the launch of the `tma` kernel."""
+    if not shares_units(plan) and all(_multicasts(v) for v in plan.variants if kind_of(v) == "tma"):
+        return (
+            "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
+        )
+    lines = [
+        "grid=(grid, 1, 1),",
+        "block=(threads(v), 1, 1),",
+        "# a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long",
+        "cluster=(cluster, 1, 1) if cluster > 1 else None,",
+        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
+    ]
+    carveout = "preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem"
+    return (*lines, *([carveout] if shares_units(plan) else []), "stream=stream,")
+
+
+def _multicasts(variant: GemmVariant) -> bool:
+    candidate = variant.choice.candidate
+    return candidate.number("cluster_m") * candidate.number("cluster_n") > 1
+
+
+_BOXES = "MMA_M, v.store_n, v.store_buffers * v.wg_m * v.wg_n, OUT"
+# How D lies in smem, and how its registers get there where an element has 16 bits, and where it has 32.
+_STORE = (
+    f"row_major({_BOXES})",
+    ("warp.StMatrix8x8x16bOp(False, 4), OUT", "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64"),
+)
+_TRANSPOSED_STORE = (
+    f"column_major({_BOXES}, MMA_M)",
+    ("warp.StMatrix8x8x16bOp(True, 4), OUT", "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=32"),
+)
 
 
 def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
@@ -64,8 +112,18 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             names = ["simt_tiles", *tail, "simt_store", *kernels]
         case _:
             store = "store_tma" if view.stores_by_tma else "store_direct"
-            names = ["tiles", *(_LOADS[k] for k in kinds), "mainloop", *tail, store, "consume", *kernels]
+            multiplied = product_of(plan.variants[0].form)
+            columns = view.is_exchanged and view.stores_by_tma
+            parts = ["k_share"] if "split" in kinds else []
+            loads = _once(multiplied.loads(kind) for kind in kinds)
+            consumers = _once(multiplied.consumers(kind) for kind in kinds)
+            names = ["tiles", *multiplied.operands(columns), *parts, *loads, multiplied.mainloop, *tail, store]
+            names += [*consumers, *map(multiplied.kernel, kernels)]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
+
+
+def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in names for name in group))
 
 
 def library_sections(view: DeviceView) -> tuple[str, ...]:
@@ -73,24 +131,24 @@ def library_sections(view: DeviceView) -> tuple[str, ...]:
     return library_source((*view.a_ops, *view.b_ops, *view.epilogue))
 
 
-def _input_ops(ops: InputOps, form: GemmForm, on_tensor_cores: bool) -> tuple[tuple[str, ...], str]:
+def _input_ops(ops: InputOps, multiplied: Product) -> tuple[tuple[str, ...], str]:
     """Return the statements and the result, which has the type that goes to smem."""
-    if on_tensor_cores and not ops.ops:
-        return (), "x0"
+    if multiplied is not SIMT and not ops.ops:
+        return (), multiplied.moved
     names = {"as loaded": "x0", ops.source: "x1"}
     lines = ("x1 = x0.to(cutlass.Float32)", *print_ops(ops.ops, names))
-    result = names[ops.result]
-    return lines, f"{result}.to({ELEMENT_TYPES[form.mma_dtype]})" if on_tensor_cores else result
+    return lines, multiplied.rounded.format(names[ops.result])
 
 
 def _epilogue(form: GemmForm, fused: tuple[FusedTensor, ...]) -> tuple[tuple[str, ...], str]:
-    names = {form.accumulator: "x0"}
+    names, types = {form.accumulator: "x0"}, {form.accumulator: sum_dtype(form)}
     lines = [f"{f.name} = fused[{i}]" for i, f in enumerate(fused)]
     for value, tensor in fused_values(form, fused):
-        names[value] = f"x{len(names)}"
-        widen = " != 0" if tensor.source.dtype is DType.BOOL else ".to(cutlass.Float32)"
-        lines.append(f"{names[value]} = {tensor.name}[at]{widen}")
-    lines += print_ops(form.epilogue_ops, names)
+        names[value], types[value] = f"x{len(names)}", tensor.source.dtype
+        element = f"{tensor.name}[at]"
+        widened = f"{element}.to(cutlass.Float32)" if tensor.source.dtype.is_float else loaded(element, types[value])
+        lines.append(f"{names[value]} = {widened}")
+    lines += print_ops(form.epilogue_ops, names, types)
     return tuple(lines), names[form.result]
 
 
@@ -106,6 +164,28 @@ def _fused_views(fused: tuple[FusedTensor, ...]) -> tuple[str, ...]:
     elif views:
         lines += bracketed("fused = (", views, ")", indent=4)
     return tuple(lines)
+
+
+def _mma_op(multiplied: Product) -> tuple[str, ...]:
+    """Return the statement that makes the instruction on operands whose k is contiguous."""
+    source, major = "warpgroup.OperandSource.SMEM", "OperandMajorMode.K"
+    items = (*multiplied.types.split(", "), "(MMA_M, n, MMA_K)", source, major, major)
+    return bracketed(f"op = {multiplied.op}(", items, ")", indent=4)
+
+
+def _tma_atom(operand: str, outer: str, shared_along: str, multiplied: Product) -> tuple[str, ...]:
+    """Return the statement that makes the descriptor of A or B."""
+    matrix = f"m{operand.upper()}"
+    box = f"cute.slice_({operand}_layout(v), (None, None, 0))"
+    items = [f"load_{operand}", matrix, box, f"(v.tile_{outer}, v.tile_k)", f"num_multicast=v.cluster_{shared_along}"]
+    items += ["internal_type=IN"] if multiplied.rounds_bulk_loads else []
+    return bracketed(f"tma_{operand}, {matrix} = cpasync.make_tiled_tma_atom(", items, ")", indent=4)
+
+
+def _operand_pointer(name: str, offset: int, multiplied: Product) -> str:
+    """Return the address of an operand, of bytes as one of elements."""
+    pointer = _pointer(name, offset)
+    return f"cute.recast_ptr({pointer}, dtype=IN)" if multiplied.byte_wise else pointer
 
 
 def _pointer(name: str, offset: int) -> str:

@@ -1,11 +1,15 @@
 """HostView of a GEMM: what each variant is compiled for, and how the host function picks one."""
 
+from dataclasses import replace
+
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_types import passed_as_bytes
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView
 from kgen.backends.source.file_text import base_alignment, plan_key, signature_entry, unread_arguments
 from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.errors.backend import ElementTypeError
+from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -26,7 +30,9 @@ def host_view(
     form = plan.variants[0].form
     guarded = tuple(dict.fromkeys(names[t] for v in plan.variants for t, _ in v.guard.base_align)) or arguments[:1]
     persistent = plan.variants[0].load_path != "simt"
-    launch_arguments = (*(names[tensor] for tensor in operands), "d", *(["sm_count"] if persistent else []))
+    as_bytes = passed_as_bytes(form)
+    passed = (passed_tensor(names[tensor], tensor in as_bytes) for tensor in operands)
+    launch_arguments = (*passed, "d", *(["sm_count"] if persistent else []))
     return HostView(
         name=plan.name,
         load_paths=tuple(dict.fromkeys(kind_of(v) for v in plan.variants)),
@@ -34,7 +40,7 @@ def host_view(
         plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
         parameters=arguments,
         first=arguments[0],
-        unread=unread_arguments(program, names, frozenset(operands)),
+        unread=unread_arguments(program, names, frozenset(operands) - as_bytes),
         bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
         out_type=form.d.dtype.torch_name,
         result="(d,)" if program.returns_tuple else "d",
@@ -49,6 +55,11 @@ def host_view(
 
 _COMPILED_DOC = "The function of a variant, and the SM count of `device` that its grid follows; made once per process."
 _SM_COUNT = "torch.cuda.get_device_properties(device).multi_processor_count"
+
+
+def passed_tensor(name: str, as_bytes: bool) -> str:
+    """Return what the host function passes for a tensor."""
+    return f"{name}.view(torch.uint8)" if as_bytes else name
 
 
 def _entry(case: str, program: Program, plan: GemmPlan) -> PlanEntryView:
@@ -73,7 +84,9 @@ def signature(
     """Return what a variant is compiled for: its operands, then D, the program's one result, under the name `d`."""
     types = {a.name: a.type for a in program.arguments}
     aligned = dict(variant.guard.base_align) | dict.fromkeys(made, RESULT_ALIGN_BYTES)
-    tensors = [_tensor(names[t], types[t], max(aligned.get(t, 1), types[t].dtype.bytes)) for t in operands]
+    as_bytes = passed_as_bytes(variant.form)
+    passed = {t: replace(types[t], dtype=DType.UINT8) if t in as_bytes else types[t] for t in operands}
+    tensors = [_tensor(names[t], passed[t], max(aligned.get(t, 1), passed[t].dtype.bytes)) for t in operands]
     result, is_aligned = _result(program), variant.store_path == "tma" or program.results[0] in made
     tensors.append(_tensor(d, result, RESULT_ALIGN_BYTES if is_aligned else result.dtype.bytes))
     return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))

@@ -1,5 +1,6 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
+from kgen.backends.cutedsl.gemm_types import product_of
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
@@ -12,9 +13,12 @@ from kgen.rules.specialise import kernel_rules
 KEPT = {
     **{name: name for name in ("tile_m", "tile_n", "tile_k", "wg_m", "wg_n", "cluster_m", "cluster_n", "stages")},
     "store_n": "store_n",
+    "split_buffers": "split_buffers",
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
+# Kept by the rows that split k over a cluster.
+_OF_PARTS = {name: name for name in ("cluster_k", "shares_m", "shares_n")}
 _SIMT_KEPT = ("tile_m", "tile_n", "tile_k")
 STORE_BUFFERS = 2  # boxes of D that a warp group stages: one is written while the other is sent
 # Elements that a staging thread loads ahead, by consumer warp groups: what its registers hold.
@@ -44,14 +48,23 @@ _WGMMA_FIELDS = (
     FieldView("producer_registers", "int", ""),
     FieldView("consumer_registers", "int", ""),
 )
+_PART_FIELDS = (
+    FieldView("cluster_k", "int", "  # CTAs of a cluster that sum a part of k each"),
+    FieldView("shares_m", "int", "  # shares of a tile, along m and along n, that one of those CTAs finishes each"),
+    FieldView("shares_n", "int", ""),
+)
+_RESIDENT_FIELD = FieldView("resident", "int", "  # CTAs that one SM runs at once")
 _STORE_FIELDS = (
     FieldView("store_n", "int", "  # columns of one TMA store"),
     FieldView("store_buffers", "int", ""),
 )
-_STAGED_FIELDS = (
+_FP16_PARTS_FIELDS = (FieldView("split_buffers", "int", "  # k steps of split operands that smem holds"),)
+_VECTOR_FIELDS = (
     FieldView("a_vector", "int = 1", "  # elements of one load: divides leading dimension, extent and base"),
     FieldView("b_vector", "int = 1", ""),
-    FieldView("in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"),
+)
+_IN_FLIGHT = FieldView(
+    "in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"
 )
 
 
@@ -62,24 +75,44 @@ def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     extra = tuple(FieldView(f"{name}_stride", "tuple[int, ...]", stride) for name in fused)
     if "no_k" in kinds:
         return (*(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "batch", "d_stride")), *extra, *_TILE_FIELDS)
-    problem = _PROBLEM_FIELDS if "tma" in kinds else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
+    problem = (
+        _PROBLEM_FIELDS
+        if kinds & {"tma", "split"}
+        else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
+    )
     if "simt" in kinds:
         return (*problem, *extra, *_TILE_FIELDS)
     store = _STORE_FIELDS if plan.variants[0].store_path == "tma" else ()
-    staged = _STAGED_FIELDS if "staged" in kinds else ()
-    return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *store, *staged)
+    in_parts = product_of(plan.variants[0].form).in_parts
+    fp16_parts = _FP16_PARTS_FIELDS if in_parts else ()
+    staged = (*_VECTOR_FIELDS, *(() if in_parts else (_IN_FLIGHT,))) if "staged" in kinds else ()
+    parts = _PART_FIELDS if has_parts(plan) else ()
+    resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
+    return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *fp16_parts, *store, *staged)
+
+
+def has_parts(plan: GemmPlan) -> bool:
+    """Return whether any variant splits k over the CTAs of a cluster."""
+    return any(v.cluster_k > 1 for v in plan.variants)
+
+
+def shares_units(plan: GemmPlan) -> bool:
+    """Return whether any variant runs several CTAs on one SM."""
+    return any(v.resident > 1 for v in plan.variants)
 
 
 def kind_of(variant: GemmVariant) -> str:
-    """Return which kernel text serves a variant: its load path, or `no_k` where no operand is read."""
-    return "no_k" if variant.facts.k == 0 else variant.load_path
+    """Return which kernel text serves a variant: its load path, `split` where a cluster splits k, `no_k` without k."""
+    if variant.facts.k == 0:
+        return "no_k"
+    return "split" if variant.cluster_k > 1 else variant.load_path
 
 
-def row_view(variant: GemmVariant) -> RowView:
-    """Return the row of one variant."""
+def row_view(variant: GemmVariant, plan: GemmPlan) -> RowView:
+    """Return the row of one variant of a plan."""
     values = _tile_values(variant)
     if variant.load_path != "simt":
-        values = (*values, *_wgmma_values(variant))
+        values = (*values, *_wgmma_values(variant, plan))
     return RowView(variant.name, constant_of(variant.case), reasons_of(variant), values)
 
 
@@ -87,8 +120,9 @@ def gemm_rules(variant: GemmVariant, plan: GemmPlan) -> RulesView:
     """Return the rules of a variant's load path as the kernel carries them."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_gemm(variant.facts, plan.device)
-    kept = _SIMT_KEPT if variant.load_path == "simt" else tuple(KEPT)
-    rules = kernel_rules(bound, point, kept, lambda name: f"v.{KEPT[name]}" if name in kept else name)
+    names = {**KEPT, **_OF_PARTS} if variant.cluster_k > 1 else KEPT
+    kept = _SIMT_KEPT if variant.load_path == "simt" else tuple(names)
+    rules = kernel_rules(bound, point, kept, lambda name: f"v.{names[name]}" if name in kept else name)
     return rules_view(kind_of(variant), rules)
 
 
@@ -100,7 +134,7 @@ def _tile_values(variant: GemmVariant) -> tuple[ValueView, ...]:
     )
 
 
-def _wgmma_values(variant: GemmVariant) -> tuple[ValueView, ...]:
+def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]:
     candidate, raster = variant.choice.candidate, variant.choice.raster
     smem = f"  # {candidate.number('smem_bytes')} bytes of smem in all"
     accumulators = f"  # {candidate.number('acc_regs')} of them accumulators"
@@ -112,12 +146,20 @@ def _wgmma_values(variant: GemmVariant) -> tuple[ValueView, ...]:
         ValueView("producer_registers", str(candidate.number("producer_regs"))),
         ValueView("consumer_registers", str(candidate.number("consumer_regs")), accumulators),
     ]
+    if has_parts(plan):
+        values += [ValueView(name, str(candidate.number(name))) for name in _OF_PARTS]
+    if shares_units(plan):
+        values.append(ValueView("resident", str(variant.resident)))
+    if product_of(variant.form).in_parts:
+        values.append(ValueView("split_buffers", str(candidate.number("split_buffers"))))
     if variant.store_path == "tma":
         values.append(ValueView("store_n", str(candidate.number("store_n"))))
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))
     if variant.load_path == "staged":
-        form, facts = variant.form, variant.facts
-        values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, facts.a_align))))
-        values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, facts.b_align))))
-        values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
+        form, aligns = variant.form, (variant.facts.a_align, variant.facts.b_align)
+        a_align, b_align = reversed(aligns) if variant.is_exchanged else aligns
+        values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, a_align))))
+        values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, b_align))))
+        if not product_of(form).in_parts:
+            values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
     return tuple(values)

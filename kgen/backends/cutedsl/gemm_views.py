@@ -17,7 +17,11 @@ class DeviceView:
     """What the templates of device code and launch functions read.
 
     `fused` is ", fused" where the epilogue reads tensors, else empty; `store` and `d` are what the epilogue and the
-    kernel take to write D.
+    kernel take to write D. `boxes` makes the smem of D, `k_steps` counts the steps of the mainloop, `units` the CTAs
+    that run at once, `resident` those of one SM, which are several where it `shares_units`;
+    `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
+    `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
+    operand's edge, `tma_atoms` make the descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
     """
 
     tensors: tuple[TensorView, ...]
@@ -35,7 +39,21 @@ class DeviceView:
     stores_by_tma: bool
     store: str
     d: str
+    boxes: str
     to_smem_atom: str
+    k_steps: str
+    units: str
+    resident: str
+    shares_units: bool
+    launch_lines: tuple[str, ...]
+    is_exchanged: bool
+    mma_k: int
+    mma_op: tuple[str, ...]
+    along_k: str
+    zero: str
+    tma_atoms: tuple[str, ...]
+    to_a: str
+    to_b: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from kgen.backends.cutedsl.expressions import library_names
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
-from kgen.backends.cutedsl.gemm_host import signature
+from kgen.backends.cutedsl.gemm_host import passed_tensor, signature
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_types import passed_as_bytes
 from kgen.backends.cutedsl.loop_dialect import CUTEDSL_LOOPS
 from kgen.backends.cutedsl.loops import view_loops
 from kgen.backends.loops.device import kernel_name
@@ -85,6 +86,7 @@ def _gemm_part(number: int, kernel: str, programs: dict[str, Program], plan: Gem
     alone = {case: _alone(program, {kernel}) for case, program in programs.items()}
     first = next(iter(alone.values()))
     view, operands, d = view_kernel(plan, first), operands_of(plan, first), first.results[0]
+    as_bytes = passed_as_bytes(plan.variants[0].form)
     library, text = library_names(), render(f"{GEMM_FOLDER}/kernel.py.j2", view)
     named = numbered([s for s in statements_of(text) if s.name not in library], number)
     made = frozenset(allocated_tensors(next(iter(programs.values()))))
@@ -101,7 +103,7 @@ def _gemm_part(number: int, kernel: str, programs: dict[str, Program], plan: Gem
         statements=tuple(named.values()),
         table=named["VARIANTS"].name,
         variants=tuple(variant(v) for v in plan.variants),
-        arguments=tuple(shown[t] for t in (*operands, d)),
+        arguments=tuple(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
         tensors=frozenset((*operands, d)),
     )
 

@@ -3,6 +3,7 @@
 from math import prod
 
 from kgen.backends.cutedsl.gemm_rows import kind_of
+from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -10,7 +11,13 @@ from kgen.spec.model import Spec
 
 _LOADS = {
     "tma": "operands arrive by TMA, one producer warp; consumer warp groups multiply with wgmma",
+    "split": "operands arrive by TMA; the CTAs of a cluster sum a part of k each with wgmma, and add the parts up in a "
+    "fixed order through each other's smem",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
+    "tma in parts": "operands arrive by TMA in fp32, a producer warp group splits them into pairs of fp16; consumer "
+    "warp groups multiply with wgmma",
+    "staged in parts": "operands pass through the registers of a producer warp group, which splits them into pairs "
+    "of fp16; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
 }
@@ -28,8 +35,8 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         body = body.replace(f"B[{batch}n, k]", f"b_ops(B[{batch}n, k])")
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.mma_dtype} products, fp32 sums, "
-        f"{form.d.dtype} result.",
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.product_dtype} products, "
+        f"{sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
         "the grid follows the SMs of the device that it runs on.",
@@ -46,12 +53,20 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
 def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     """Return how a variant loads, its tile and its grid waves, a line each."""
     candidate = variant.choice.candidate
+    cluster = f"{candidate.value('cluster_m')}x{candidate.value('cluster_n')}"
+    if variant.cluster_k > 1:
+        cluster = f"{cluster}x{variant.cluster_k} (m, n, k)"
     tile = (
-        f"  tile {candidate.size}, {candidate.number('stages')} stages, cluster {candidate.value('cluster_m')}x"
-        f"{candidate.value('cluster_n')}, {candidate.number('threads')} threads, "
-        f"{candidate.number('smem_bytes')} bytes of smem,"
+        f"  tile {candidate.size}, {candidate.number('stages')} stages, cluster {cluster}, "
+        f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem,"
     )
     form = variant.form
     tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full"
-    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", tile, waves)
+    exchanged = ("  m runs along the columns of the result: it has few rows,",) if variant.is_exchanged else ()
+    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[_path(variant)]}.", *exchanged, tile, waves)
+
+
+def _path(variant: GemmVariant) -> str:
+    in_parts = variant.load_path != "simt" and product_of(variant.form).in_parts
+    return f"{kind_of(variant)} in parts" if in_parts else kind_of(variant)

@@ -90,5 +90,6 @@ def unread_arguments(
 
 def _string(text: str) -> Lines:
     """Return a string literal in lines that fit, the last one with a comma."""
-    parts = textwrap.wrap(text, 96, drop_whitespace=False) or [""]
+    fits = len(text) <= LINE - len(f'{" " * 12}"",')
+    parts = [text] if fits else textwrap.wrap(text, 96, drop_whitespace=False)
     return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')

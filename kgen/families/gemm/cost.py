@@ -29,15 +29,19 @@ FITTED = (
     "fitted.launch",
     "fitted.cluster_start",
     "fitted.load_latency",
+    "fitted.memory_latency",
     "fitted.mma_efficiency",
     "fitted.simt_efficiency",
     "fitted.memory_efficiency",
+    "fitted.unit_bandwidth",
     "fitted.l2_bandwidth",
     "fitted.epilogue_step",
     "fitted.epilogue_rate",
     "fitted.mma_latency",
     "fitted.direct_rate",
     "fitted.staged_rate",
+    "fitted.part_latency",
+    "fitted.part_rate",
 )
 
 
@@ -73,9 +77,10 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileTime:
-    """Microseconds of one tile: what each resource alone would take, the mainloop, the epilogue; once: the rest.
+    """Microseconds of one tile: what each resource alone would take, mainloop, exchange and epilogue; once: the rest.
 
-    `sum_parts` is the second kernel of a split along k, with what the first one writes for it.
+    `exchange` adds up what the CTAs of a cluster hold of one tile; such CTAs start anew for each tile, so that `fill`
+    counts as often. `sum_parts` is the second kernel of a split along k, with what the first one writes for it.
     """
 
     mma: Array
@@ -85,6 +90,7 @@ class TileTime:
     latency: Array
     staged: Array
     mainloop: Array
+    exchange: Array
     epilogue: Array
     fill: Array
     sum_parts: Array
@@ -96,15 +102,22 @@ def completed(columns: Columns) -> Columns:
     return {**{name: np.full_like(columns["tile_m"], count) for name, count in OPTIONAL_COLUMNS.items()}, **columns}
 
 
+def sides(columns: Columns, facts: GemmFacts) -> tuple[Array, Array]:
+    """Return the extents that tile_m and tile_n divide: m and n, or n and m where operands are exchanged."""
+    exchanged = columns["swap"] == 1
+    return np.where(exchanged, facts.n, facts.m), np.where(exchanged, facts.m, facts.n)
+
+
 def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
     """Return how the output divides into clusters of tiles."""
-    clusters_m = ceil_div(ceil_div(facts.m, columns["tile_m"]), columns["cluster_m"])
-    clusters_n = ceil_div(ceil_div(facts.n, columns["tile_n"]), columns["cluster_n"])
+    m, n = sides(columns, facts)
+    clusters_m = ceil_div(ceil_div(m, columns["tile_m"]), columns["cluster_m"])
+    clusters_n = ceil_div(ceil_div(n, columns["tile_n"]), columns["cluster_n"])
     return TileGrid(
         clusters_m=clusters_m,
         clusters_n=clusters_n,
         clusters=clusters_m * clusters_n * facts.batch * columns["split_k"],
-        cluster_size=columns["cluster_m"] * columns["cluster_n"],
+        cluster_size=columns["cluster_m"] * columns["cluster_n"] * columns["cluster_k"],
         ctas_per_unit=np.maximum(columns["ctas_per_unit"], 1).astype(np.int64),
     )
 
@@ -167,45 +180,25 @@ def _operand_traffic(columns: Columns, facts: GemmFacts, l2_megabytes: float, wa
     """Return the bytes of A and B read past L2: each wave reads its rows and columns once, unless L2 keeps all."""
     at_m, at_n, waves = walk.resident
     row_bytes = facts.k * facts.in_bytes
-    rows = np.minimum(at_m * columns["cluster_m"] * columns["tile_m"], facts.m)
-    cols = np.minimum(at_n * columns["cluster_n"] * columns["tile_n"], facts.n)
-    least_a, least_b = facts.m * row_bytes, facts.n * row_bytes
-    keeps_all = least_a + least_b <= L2_SHARE * l2_megabytes * 1e6
+    m, n = sides(columns, facts)
+    rows = np.minimum(at_m * columns["cluster_m"] * columns["tile_m"], m)
+    cols = np.minimum(at_n * columns["cluster_n"] * columns["tile_n"], n)
+    least_a, least_b = m * row_bytes, n * row_bytes
+    keeps_all = (facts.m + facts.n) * row_bytes <= L2_SHARE * l2_megabytes * 1e6
     if keeps_all:
-        return np.full(rows.shape, float((least_a + least_b) * facts.batch))
+        return np.full(rows.shape, float((facts.m + facts.n) * row_bytes * facts.batch))
     moved = np.maximum(rows * row_bytes * waves, least_a) + np.maximum(cols * row_bytes * waves, least_b)
     return np.asarray(moved * facts.batch, np.float64)
 
 
 def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> TileTime:
     """Return the time of one tile among all that its launch runs."""
-    cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
-    k_steps = ceil_div(ceil_div(facts.k, columns["tile_k"]), columns["split_k"])
-    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
-    output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
-
-    tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
-    simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
-    mma = k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us
-    smem_rate = device.arch.limit("smem_bytes_per_cycle").value
-    smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
-    smem = k_steps * smem_bytes / smem_rate / boost
-    staged = k_steps * columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
-    arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 1)
-    chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
-    latency = k_steps * np.maximum(arrival, chain)
-    memory = (launch.raster.memory_bytes + output) / memory_rate / np.maximum(launch.waves, 1)
-    l2 = k_steps * _l2_step(columns, facts, device, launch.active)
+    resources = _resources(columns, facts, device, launch)
     coupling = 1 + CLUSTER_COUPLING * (columns["cluster_m"] * columns["cluster_n"] - 1)
-    mainloop = coupling * _contended(mma, smem, l2, memory, latency, staged)
     return TileTime(
-        mma=mma,
-        smem=smem,
-        l2=l2,
-        memory=memory,
-        latency=latency,
-        staged=staged,
-        mainloop=mainloop,
+        **resources,
+        mainloop=coupling * _contended(*resources.values()),
+        exchange=_exchange(columns, device),
         epilogue=_epilogue(columns, facts, device, launch.active),
         fill=_fill(columns, facts, device, launch.active),
         sum_parts=_sum_parts(columns, facts, device),
@@ -213,11 +206,55 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
     )
 
 
+def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> dict[str, Array]:
+    """Return what each resource alone would take for the mainloop of one tile."""
+    cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
+    k_steps = ceil_div(ceil_div(facts.k, columns["tile_k"]), columns["split_k"] * columns["cluster_k"])
+
+    tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
+    simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
+    smem_rate = device.arch.limit("smem_bytes_per_cycle").value
+    smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
+    staged = columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
+    arrival = _load_latency(columns, facts, device) / np.maximum(columns["stages"] - 1, 1)
+    chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
+    return {
+        "mma": k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us,
+        "smem": k_steps * smem_bytes / smem_rate / boost,
+        "l2": k_steps * _l2_step(columns, facts, device, launch.active),
+        "memory": _memory(facts, device, launch),
+        "latency": k_steps * np.maximum(arrival, chain),
+        "staged": k_steps * staged,
+    }
+
+
+def _memory(facts: GemmFacts, device: Device, launch: Launch) -> Array:
+    """Return a tile's share of the time of all bytes past L2; few units cannot draw all that the memory gives."""
+    units = np.clip(launch.active, 1, device.compute_units)
+    rate = np.minimum(_memory_rate(device), units * device.value("fitted.unit_bandwidth") * 1e3)
+    output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
+    return (launch.raster.memory_bytes + output) / rate / np.maximum(launch.waves, 1)
+
+
+def _load_latency(columns: Columns, facts: GemmFacts, device: Device) -> Array:
+    """Return how long a stage's loads take: longer, where few tiles read an operand, so that most come from memory."""
+    m, n = sides(columns, facts)
+    readers = np.minimum(ceil_div(m, columns["tile_m"]), ceil_div(n, columns["tile_n"]))
+    return np.maximum(
+        device.value("fitted.load_latency"), device.value("fitted.memory_latency") / np.maximum(readers, 1)
+    )
+
+
 def _sum_parts(columns: Columns, facts: GemmFacts, device: Device) -> Array:
     """Return the time of writing all parts of a split along k, and of the kernel that sums them; 0 without a split."""
     moved = 2 * facts.m * facts.n * facts.batch * PARTIAL_BYTES * columns["split_k"]
-    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
-    return np.where(columns["split_k"] > 1, moved / memory_rate + device.value("fitted.launch"), 0.0)
+    return np.where(columns["split_k"] > 1, moved / _memory_rate(device) + device.value("fitted.launch"), 0.0)
+
+
+def _exchange(columns: Columns, device: Device) -> Array:
+    """Return the time until a CTA has what the others of its cluster hold of its share of a tile."""
+    arriving = columns["exchange_bytes"] / (device.value("fitted.part_rate") * 1e3)
+    return np.where(columns["cluster_k"] > 1, device.value("fitted.part_latency") + arriving, 0.0)
 
 
 def _contended(*times: Array) -> Array:
@@ -228,27 +265,38 @@ def _contended(*times: Array) -> Array:
 
 def _fill(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
     """Return the time until the first product: the cluster's start and the first stage's arrival."""
-    others = columns["cluster_m"] * columns["cluster_n"] - 1
+    others = columns["cluster_m"] * columns["cluster_n"] * columns["cluster_k"] - 1
     start = device.value("fitted.load_latency") + device.value("fitted.cluster_start") * others
     return start + _l2_step(columns, facts, device, active)
 
 
-def _l2_step(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
-    """Return the time to bring one k step from L2 while all active CTAs do the same; rows outside of D cost nothing."""
+def _loaded(columns: Columns, facts: GemmFacts) -> Array:
+    """Return the bytes that one CTA loads in one k step; rows outside of D cost nothing."""
     share_m = columns["tile_m"] / columns["cluster_n"]
     share_n = columns["tile_n"] / columns["cluster_m"]
-    inside = share_m * np.minimum(1, facts.m / columns["tile_m"]) + share_n * np.minimum(1, facts.n / columns["tile_n"])
-    loaded = columns["load_bytes"] * inside / (share_m + share_n)
+    m, n = sides(columns, facts)
+    inside = share_m * np.minimum(1, m / columns["tile_m"]) + share_n * np.minimum(1, n / columns["tile_n"])
+    return columns["load_bytes"] * inside / (share_m + share_n)
+
+
+def _l2_step(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
+    """Return the time to bring one k step from L2 while all active CTAs do the same."""
+    loaded = _loaded(columns, facts)
     unit_rate = device.arch.limit("l2_bytes_per_cycle").value * device.value("quantities.boost_clock") * 1e3
-    return np.maximum(loaded * active / (device.value("fitted.l2_bandwidth") * 1e6), loaded / unit_rate)
+    at_unit = loaded * columns["resident"] / unit_rate
+    return np.maximum(loaded * active / (device.value("fitted.l2_bandwidth") * 1e6), at_unit)
 
 
 def _epilogue(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> Array:
     """Return the time from the last product to the last store of a tile, with what the epilogue loads."""
-    elements = columns["tile_m"] * columns["tile_n"]
+    elements = columns["tile_m"] * columns["tile_n"] / columns["shares"]
     per_us = device.value("fitted.epilogue_rate") * 1e3
     steps = columns["epilogue_steps"] * device.value("fitted.epilogue_step")
     direct = columns["direct_elements"] / (device.value("fitted.direct_rate") * 1e3)
     stored = steps + elements / per_us + direct
-    memory_rate = device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
-    return stored + elements * active * facts.epilogue_load_bytes / memory_rate
+    return stored + elements * active * facts.epilogue_load_bytes / _memory_rate(device)
+
+
+def _memory_rate(device: Device) -> float:
+    """Return the bytes that the memory moves in a microsecond when every unit asks for them."""
+    return device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")

@@ -6,7 +6,7 @@ All strides and offsets are in elements of their tensor. A batch stride of None 
 all of that mode; a stride of 0 in an epilogue tensor means that it is broadcast along that mode.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from kgen.ir.dtype import DType
@@ -72,6 +72,12 @@ class GemmForm:
     epilogue_ops: tuple[Map, ...]
     result: str
     d: OutputAccess
+    tf32: bool = False  # the fp32 operands are rounded to tf32
+
+    @property
+    def product_dtype(self) -> str:
+        """What the rules and the device files call the products: an element type, or tf32."""
+        return "tf32" if self.tf32 else str(self.mma_dtype)
 
     @property
     def family(self) -> str:
@@ -89,6 +95,22 @@ class GemmForm:
         return 2 * self.m * self.n * self.k * self.batch_count
 
     @property
+    def exchanged(self) -> "GemmForm":
+        """The same product with A and B, m and n in one another's roles: it computes the transpose of D."""
+        loads = tuple(replace(load, source=_transposed(load.source)) for load in self.epilogue_loads)
+        return replace(
+            self,
+            m=self.n,
+            n=self.m,
+            a=self.b,
+            b=self.a,
+            a_ops=self.b_ops,
+            b_ops=self.a_ops,
+            epilogue_loads=loads,
+            d=_transposed(self.d),
+        )
+
+    @property
     def is_empty(self) -> bool:
         """Whether the output has no element."""
         return self.m * self.n * self.batch_count == 0
@@ -100,6 +122,10 @@ class GemmForm:
         b = self.n * self.k * self.b.dtype.bytes * _present(self.batch, self.b.batch)
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
         return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
+
+
+def _transposed(access: OutputAccess) -> OutputAccess:
+    return replace(access, m=access.n, n=access.m)
 
 
 def _present(extents: tuple[int, ...], strides: tuple[int | None, ...]) -> int:

@@ -45,6 +45,11 @@ OPTIONAL_COLUMNS: Mapping[str, int] = {
     "cluster_m": 1,  # CTAs along m that share a B tile by multicast
     "cluster_n": 1,
     "split_k": 1,  # CTAs that share a tile of D; a second kernel sums what they wrote
+    "cluster_k": 1,  # CTAs of a cluster that share a tile of D, and sum what they hold through each other's smem
+    "shares": 1,  # CTAs of those that finish a part of the tile each
+    "exchange_bytes": 0,  # that arrive in the smem of such a CTA
+    "resident": 1,  # CTAs that one unit runs at once by choice
+    "swap": 0,  # 1 where tile_m lies along n, and tile_n along m
 }
 DEVICE_FIELDS = (
     "warp_size",
@@ -63,6 +68,11 @@ DEVICE_FIELDS = (
     "tf32_flops_per_cycle",
     "fp32_flops_per_cycle",
 )
+
+
+def copies_of(dtype: DType) -> int:
+    """Return how many sets of sums products of a type need: those of fp8 add up in few bits, and are promoted."""
+    return 2 if dtype in (DType.FP8_E4M3, DType.FP8_E5M2) else 1
 
 
 @dataclass(frozen=True, slots=True)
