@@ -106,6 +106,8 @@ def scaled_integers(
 ALIGNED = (((512, 1024), False), ((1024, 768), True))
 SCALED = (((640, 512), False), ((512, 1024), True), ((640, 1), False), ((1024,), False), ((640, 1024), False))
 FUSED = (((640, 512), False), ((512, 1024), True), ((1024,), False), ((640, 1), False), ((640, 1024), False))
+FEW_ROWS = (((13, 2080), False), ((2080, 1544), True))
+DEEP = (((136, 8208), False), ((8208, 264), True))
 FP8, WORDS = ("float8_e4m3fn",), ("float32", "tf32")
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
@@ -115,7 +117,7 @@ PRODUCTS = {
     "ragged": Product(plain, (((333, 1000), False), ((1000, 1003), True))),
     "mn-major": Product(plain, (((328, 333), True), ((333, 520), False))),
     "unaligned": Product(plain, (((333, 203), False), ((203, 264), True))),
-    "few-rows": Product(plain, (((13, 2080), False), ((2080, 1544), True))),
+    "few-rows": Product(plain, FEW_ROWS),
     "few-rows-fused": Product(
         fused, (((24, 2048), False), ((2048, 1032), True), ((1032,), False), ((24, 1), False), ((24, 1032), False))
     ),
@@ -125,6 +127,10 @@ PRODUCTS = {
     "bytes-mn-major": Product(of_bytes, (((333, 512), False), ((512, 336), False)), dtypes=FP8),
     "integers": Product(of_integers, ALIGNED, dtypes=("int8",)),
     "integers-scaled": Product(scaled_integers, SCALED, (2, 3, 4), ("int8",)),
+    "bytes-few-rows": Product(of_bytes, FEW_ROWS, dtypes=FP8),
+    "bytes-deep": Product(of_bytes, DEEP, dtypes=FP8),
+    "integers-few-rows": Product(of_integers, FEW_ROWS, dtypes=("int8",)),
+    "integers-deep": Product(of_integers, DEEP, dtypes=("int8",)),
     "words": Product(plain, ALIGNED, dtypes=WORDS),
     "words-fused": Product(fused, FUSED, dtypes=WORDS),
     "words-mn-major": Product(plain, (((328, 333), True), ((333, 520), False)), dtypes=("float32",)),

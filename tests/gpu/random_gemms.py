@@ -2,10 +2,10 @@
 
     python tests/gpu/random_gemms.py --out RECORDS          on the GPU; prints a table
     python tests/gpu/random_gemms.py --few --out RECORDS    those of few rows, and of few tiles over a long k, alone
-    python tests/gpu/random_gemms.py --types --out RECORDS  the hundred of fp8, int8, tf32 and fp32 operands alone
+    python tests/gpu/random_gemms.py --types --out RECORDS  those of fp8, int8, tf32 and fp32 operands alone
     python tests/gpu/random_gemms.py --dry-run [--compile]  without one: emits every kernel, or compiles it too
 
-140 have bf16 or fp16 operands (`problems.py`), 100 those of the other types (`typed_problems.py`).
+140 have bf16 or fp16 operands (`problems.py`), 130 those of the other types (`typed_problems.py`).
 Each result is compared with the reference in float64: rel_err, dtype, shape, places of NaN and infinities, two runs
 bit for bit on poisoned results, inputs and the gaps between them unchanged.
 """

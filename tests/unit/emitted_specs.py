@@ -123,6 +123,17 @@ FUNCTIONS = {
         e(512, 256, dtype=INT8),
         e(256, dtype=INT32),
     ),
+    "fp8_decode": (
+        lambda a, b, s: (a.float() @ b.float() * s).to(BF16),
+        e(16, 8192, dtype=FP8),
+        e(8192, 4096, dtype=FP8, stride=(1, 8192)),
+        e(4096, dtype=FP32),
+    ),
+    "int8_deep_k": (
+        lambda a, b: a.int() @ b.int(),
+        e(128, 16384, dtype=INT8),
+        e(16384, 256, dtype=INT8, stride=(1, 16384)),
+    ),
     "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
 }
 

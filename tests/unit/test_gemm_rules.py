@@ -298,6 +298,17 @@ def test_the_checks_of_an_emitted_kernel_agree_with_the_rules(data: st.DataObjec
     assert broken == {check.rule for check in explain(legal.bound, point).broken}
 
 
+@pytest.mark.parametrize("dtype", BYTES)
+def test_schedules_of_few_rows_and_deep_k_are_for_operands_of_16_and_8_bits(dtype: str) -> None:
+    facts = replace(of_dtype(dtype), m=16, k=16384, promo=2 if dtype.startswith("fp8") else 1)
+    columns = solve(bind_gemm(facts, H100)).columns
+    chosen = {axis: set(columns[axis].tolist()) for axis in ("cluster_k", "swap", "resident")}
+    if BYTES[dtype] == 4:
+        assert chosen == {"cluster_k": {1}, "swap": {0}, "resident": {1}}
+    else:
+        assert chosen == {"cluster_k": {1, 2, 4, 8, 16}, "swap": {0, 1}, "resident": {1, 2}}
+
+
 def test_unsupported_type_names_what_would_do() -> None:
     with pytest.raises(NoLegalCandidateError) as caught:
         legal_set(replace(of_dtype("int8"), in_dtype="uint8"), H100)

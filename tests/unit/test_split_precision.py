@@ -1,4 +1,4 @@
-"""The arithmetic of fp32 products as pairs of fp16, as `operands_split.py.j2` and `mainloop_split.py.j2` have it.
+"""The arithmetic of fp32 products as pairs of fp16, which `operands_fp16_parts` and `mainloop_fp16_parts` print.
 
 Emulated in numpy: each k step of a row is scaled by a power of two, split, multiplied exactly, and added in fp32. What
 the tensor core cuts off inside of a step is not emulated; docs/gemm.md bounds it.
