@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from kgen.backends.cutedsl.program import FOLDER, view_program
-from kgen.backends.cutedsl.program_views import ProgramFileView, ProgramHostView
+from kgen.backends.cutedsl.program_views import ProgramHostView
+from kgen.backends.program.views import ProgramFileView
 from kgen.backends.registry import backend_of
 from kgen.backends.source.names import host_names
 from kgen.backends.source.statements import fitted, joined, numbered, statements_of
