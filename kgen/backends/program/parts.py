@@ -71,9 +71,7 @@ def _product_part(dialect: ProgramDialect, source: ProductSource) -> Part:
         shared=(),
         statements=tuple(named.values()),
         table=named["VARIANTS"].name,
-        variants=tuple(
-            replace(v, launch=named[v.launch].name, rules=named[v.rules].name) for v in product.variants
-        ),
+        variants=tuple(replace(v, launch=named[v.launch].name, rules=named[v.rules].name) for v in product.variants),
         arguments=product.arguments,
         tensors=product.tensors,
     )

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final
 
 from kgen.backends.source.forms import Forms
+from kgen.backends.source.tokens import global_names
 from kgen.errors.backend import OpNotPrintedError
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -118,10 +119,10 @@ class Dialect:
         wanted: dict[str, None] = {}
 
         def visit(code: str) -> None:
-            for node in ast.walk(ast.parse(code)):
-                if isinstance(node, ast.Name) and node.id in functions and node.id not in wanted:
-                    visit(functions[node.id])
-                    wanted[node.id] = None
+            for name in global_names(code):
+                if name in functions and name not in wanted:
+                    visit(functions[name])
+                    wanted[name] = None
 
         for line in lines:
             visit(line)
