@@ -28,7 +28,7 @@ from kgen.render import Page, render
 from kgen.spec.model import Spec
 from kgen.target import Arch
 
-_OUTPUTS = (DType.BF16, DType.FP16, DType.FP32, DType.INT32, DType.INT8, DType.UINT8, DType.FP8_E4M3)
+_OUTPUTS = (DType.BF16, DType.FP16, DType.FP32, DType.INT32, DType.INT8, DType.UINT8, DType.FP8_E4M3, DType.FP8_E5M2)
 
 
 def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
