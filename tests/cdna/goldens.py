@@ -11,10 +11,11 @@ corners of the grid and some in between. That proves something because of the in
 - the other workgroups of the first launch would thus all write what it writes when it reads zeros, one value for each
   buffer, which a run on zeros finds out; the buffers hold that value from the start.
 
-So the result has to be the reference's wherever the last launch wrote, in two orders of waves and with two patterns in
-never-written storage, with no finding. What the workgroups write that do not run is not shown here: the same specs at
-small extents run whole (tests/emitted/test_cdna_specs.py). Memory that nothing touches is never made: tensors of 4 GiB
-are zero pages. Every variant runs, one base after another.
+The first workgroup has to read the first element of an input, the last one the last: a sum of all would be right of any
+places. The result has to be the reference's wherever the last launch wrote, in two orders of waves and with two
+patterns in never-written storage, with no finding. What the workgroups write that do not run is not shown here: the
+same specs at small extents run whole (tests/emitted/test_cdna_specs.py). Memory that nothing touches is never made:
+tensors of 4 GiB are zero pages. Every variant runs, one base after another.
 """
 
 import argparse
@@ -230,6 +231,11 @@ def faults_of(golden: Golden, case: str, is_first: bool, offset: int) -> Iterato
     golden.device.clear()
     on_zeros = golden.inputs(offset)
     zeros = golden.call(on_zeros, CHOICES[0], Launched(count, is_first), [])
+    for name, tensor in on_zeros.items():
+        places = elements_of(zeros.launched.loads[0], tensor)
+        edge = 0 if is_first else flat(tensor).numel() - 1
+        if len(places) and edge not in places:
+            yield f"the workgroup does not read element {edge} of {name}"
     values, calls = expected_values(zeros) if count > 1 else [], []
     for choice in CHOICES:
         golden.device.clear()
@@ -310,16 +316,17 @@ def main() -> int:
     """Simulate packages and print what is wrong; 1 if anything is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--target", default="mi300x")
+    parser.add_argument("--generated", type=Path, default=GENERATED, help="the folder of all packages")
     parser.add_argument("--only", nargs="+", help="packages; else all that `kgen check` leaves out")
     parser.add_argument("--inside", type=Path, help="the package that this process simulates: the subprocess")
     arguments = parser.parse_args()
     if arguments.inside:
         print(json.dumps(check(arguments.inside)))
         return 0
-    folders = sorted(path.parent for path in (GENERATED / arguments.target).glob("*/plan.json"))
+    folders = sorted(path.parent for path in (arguments.generated / arguments.target).glob("*/plan.json"))
     names, wrong = arguments.only or [folder.name for folder in folders if too_large(folder)], 0
     for name in names:
-        faults = simulated(GENERATED / arguments.target / name)
+        faults = simulated(arguments.generated / arguments.target / name)
         print(f"{name}: {len(faults)} faults", *faults[:4], sep="\n  ", flush=True)
         wrong += bool(faults)
     print(f"{len(names)} packages for {arguments.target}, {wrong} wrong")
