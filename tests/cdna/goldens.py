@@ -134,12 +134,12 @@ class Call:
 
 
 class Golden:
-    """One golden package in this process, with one of its bases."""
+    """One golden package in this process."""
 
-    def __init__(self, folder: Path, executor: Executor, device: SimulatedDevice, offset: int) -> None:
+    def __init__(self, folder: Path, executor: Executor, device: SimulatedDevice) -> None:
         self.test: Any = load(str(folder / "test_kernel.py"), "test_kernel")
         _, self.arguments = self.test.parse(["--workspace", str(folder)])
-        self.executor, self.device, self.offset = executor, device, offset
+        self.executor, self.device = executor, device
         self.cases = json.loads((folder / "shapes.json").read_text(encoding="utf-8"))
 
     def of_case(self, case: str) -> None:
@@ -175,7 +175,7 @@ class Golden:
         original = torch.empty_strided
         if self.state:
             self.function.load_state_dict(self.state)
-            self.device.clear()
+        self.device.clear()
         self.device.put(*inputs.values(), *self.hidden())
         with (
             patch.object(executing, "chosen_workgroups", launched.chosen),
@@ -226,9 +226,7 @@ def expected_values(zeros: Call) -> list[torch.Tensor]:
 def faults_of(golden: Golden, case: str, is_first: bool, offset: int) -> Iterator[str]:
     """Yield what is wrong with a case, with one workgroup of its first launch."""
     golden.of_case(case)
-    golden.device.clear()
     count = len(golden.call(golden.inputs(offset), Choice(is_rehearsal=True), Launched(0, is_first), []).executions)
-    golden.device.clear()
     on_zeros = golden.inputs(offset)
     zeros = golden.call(on_zeros, CHOICES[0], Launched(count, is_first), [])
     for name, tensor in on_zeros.items():
@@ -238,15 +236,21 @@ def faults_of(golden: Golden, case: str, is_first: bool, offset: int) -> Iterato
             yield f"the workgroup does not read element {edge} of {name}"
     values, calls = expected_values(zeros) if count > 1 else [], []
     for choice in CHOICES:
-        golden.device.clear()
         inputs = golden.inputs(offset)
         golden.fill(inputs, zeros, on_zeros)
         calls.append(golden.call(inputs, choice, Launched(count, is_first), values))
         yield from (str(f) for e in calls[-1].executions if e.report for f in e.report.findings)
     with AsOnGpu():
         expected = golden.test.tensors_in(golden.test.expect(golden.reference, inputs)[0])
-    result = golden.test.Result(case)
-    compared, changed = 0, 0
+    yield from compared(golden, expected, calls, zeros)
+    for (name, wanted), (_, found) in zip(*map(buffers_of, (golden.reference, golden.function)), strict=True):
+        problems = golden.test.compare_tensors(found, wanted, golden.arguments, golden.test.Result(case))
+        yield from (f"{name}: {problem}" for problem in problems)
+
+
+def compared(golden: Golden, expected: list[torch.Tensor], calls: list[Call], zeros: Call) -> Iterator[str]:
+    """Yield how what the last launch wrote differs from the reference, or between two calls; say how much it was."""
+    result, count, changed = golden.test.Result(""), 0, 0
     for index, wanted in enumerate(expected):
         outs = [call.results[index] for call in calls]
         parts = [torch.from_numpy(elements_of(call.launched.stores[-1], call.results[index])) for call in calls]
@@ -257,15 +261,13 @@ def faults_of(golden: Golden, case: str, is_first: bool, offset: int) -> Iterato
         if not torch.equal(one.view(torch.uint8), other.view(torch.uint8)):
             yield f"output {index} depends on the order of waves, or on what nothing has written"
         yield from (f"output {index}: {p}" for p in golden.test.compare_tensors(one, want, golden.arguments, result))
-        compared, changed = compared + len(one), changed + int((one != idle).sum())
-    for (name, wanted), (_, found) in zip(*map(buffers_of, (golden.reference, golden.function)), strict=True):
-        yield from (f"{name}: {p}" for p in golden.test.compare_tensors(found, wanted, golden.arguments, result))
+        count, changed = count + len(one), changed + int((one != idle).sum())
     if not changed:
         yield "the part of the last launch that ran saw nothing but zeros"
-    grids = ", ".join(f"{e.executed_workgroups} of {e.workgroups}" for e in calls[0].executions)
     names = " ".join(dict.fromkeys(str(e.variant) for e in calls[0].executions))
-    print(f"  {names}: {grids} workgroups; {compared} elements compared, {changed} not those of zeros; "
-          f"rel_err {result.rel_err:.1e}", file=sys.stderr)  # fmt: skip
+    grids = ", ".join(f"{e.executed_workgroups} of {e.workgroups}" for e in calls[0].executions)
+    words = f"{count} elements compared, {changed} not those of zeros; rel_err {result.rel_err or 0.0:.1e}"
+    print(f"  {names}: {grids} workgroups; {words}", file=sys.stderr)
 
 
 def check(folder: Path) -> list[str]:
@@ -276,7 +278,7 @@ def check(folder: Path) -> list[str]:
         executor = Executor(lambda on_launch: HipStub(hip_stub(), on_launch), compiles)
         device = SimulatedDevice(load_device(folder.parent.name))
         executor.name_variants(import_module("kernel"))
-        golden = Golden(folder, executor, device, 0)
+        golden = Golden(folder, executor, device)
         return [
             f"{case}, {'first' if is_first else 'last'} workgroup, offset {offset}: {fault}"
             for case in golden.cases
