@@ -8,6 +8,7 @@ from kgen.backends.cutedsl.loops import view_loops
 from kgen.backends.cutedsl.program import view_program
 from kgen.backends.flydsl.gemm import view_gemm as view_gemm_on_cdna
 from kgen.backends.flydsl.loops import view_loops as view_cdna_loops
+from kgen.backends.flydsl.program import view_program as view_cdna_program
 from kgen.errors.backend import NoBackendError
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
@@ -47,6 +48,8 @@ BACKENDS = (
     Backend("cutedsl", "sm90", _LOOPS | {"gemm"}, view_program),
     Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),
     Backend("flydsl", "gfx950", _LOOPS, view_cdna_loops),
+    Backend("flydsl", "gfx942", _LOOPS | {"gemm"}, view_cdna_program),
+    Backend("flydsl", "gfx950", _LOOPS | {"gemm"}, view_cdna_program),
 )
 
 

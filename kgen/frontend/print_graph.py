@@ -78,7 +78,7 @@ def print_graph(graph: OpGraph, entry: str) -> str:
 
 
 class _Printer:
-    """Prints the nodes that the results depend on."""
+    """Prints the nodes that results and updated inputs depend on."""
 
     def __init__(self, graph: OpGraph) -> None:
         self.graph = graph
@@ -102,9 +102,22 @@ class _Printer:
             f"def {entry}({arguments}) -> {type_}:",
             *(f"    # {self.names[i.name]}: {i.type}" for i in self.graph.inputs),
             *body,
+            *self.updates(),
             f"    return {returned}",
         ]
         return "\n".join(lines) + "\n"
+
+    def updates(self) -> list[str]:
+        """Print what is written back into inputs; of several values none may lie in an input that is written first."""
+        written = [(self.names[m.input], self.value(m.value)) for m in self.graph.mutations]
+        if len(written) == 1:
+            return [f"    {name}.copy_({value})" for name, value in written]
+        lines = [f"    {self.unused(f'{name}_new')} = {value}.clone()" for name, value in written]
+        return lines + [f"    {name}.copy_({self.unused(f'{name}_new')})" for name, _ in written]
+
+    def unused(self, name: str) -> str:
+        """Return a name that no input and no node has."""
+        return self.unused(f"{name}_") if name in self.names.values() else name
 
     def expression(self, node: Node) -> str:
         _, base, overload = node.op.split(".")
@@ -209,8 +222,8 @@ def _python_names(graph: OpGraph) -> dict[str, str]:
 
 
 def _needed(graph: OpGraph) -> list[Node]:
-    """Return the nodes that the results depend on, in order."""
-    wanted = {o.name for o in graph.outputs}
+    """Return the nodes that the results and updated inputs depend on, in order."""
+    wanted = {ref.name for ref in (*graph.outputs, *(m.value for m in graph.mutations))}
     kept: list[Node] = []
     for node in reversed(graph.nodes):
         if node.name in wanted:

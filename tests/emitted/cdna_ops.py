@@ -77,7 +77,7 @@ class Bench:
     """Executes trials for one device."""
 
     def __init__(self, name: str) -> None:
-        from cdna_programs import Simulation
+        from cdna_simulation import Simulation
 
         self.device = load_device(name)
         self.words, self.simulation = flydsl(self.device.arch.fp8), Simulation(self.device)

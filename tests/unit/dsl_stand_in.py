@@ -1,16 +1,14 @@
 """A stand-in for what printed expressions use of the CuTe DSL: typed arrays on the CPU, with its promotions."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "templates" / "cutedsl" / "lib"
-FILES = ("pointwise.py", "integers.py", "doubles.py", "approximate.py")
+from kgen.backends.cutedsl.expressions import library_names, library_source
+
 NARROW = {  # numpy has no such type: values of fp32 that are one
     "BFloat16": torch.bfloat16,
     "Float16": torch.float16,
@@ -233,10 +231,8 @@ def library() -> dict[str, Any]:
     """Return the functions of the library, bound to the stand-in."""
     module = ModuleType("library")
     module.__dict__.update(cutlass=cutlass, cute=cute)
-    for file in FILES:
-        lines = (LIBRARY / file).read_text(encoding="utf-8").splitlines()
-        code = "\n".join("" if line.startswith("import ") else line for line in lines)
-        exec(compile(code, str(LIBRARY / file), "exec"), module.__dict__)
+    plain = [text for text in library_source(library_names()) if text.startswith("def ")]  # without those of loops
+    exec("\n\n\n".join(plain), module.__dict__)
     return module.__dict__
 
 

@@ -52,6 +52,10 @@ def _running_mean(mean, x, w):
     return torch.relu(h)
 
 
+def _split_softmax(x, w):
+    return torch.softmax(x @ w, -1)
+
+
 def _taken_names(made, launches, run, function):
     return torch.softmax(made @ launches, -1) @ run + function
 
@@ -80,26 +84,27 @@ FUNCTIONS = {
     "mask": (_mask, e(64, 96), e(96, 136), e(64, 136, dtype=BOOL)),
     "running_mean": (_running_mean, e(64, dtype=FP32), e(512, 128), e(128, 64)),
     "no_rows": (_linear_softmax, e(0, 128), e(256, 128), e(256)),
+    "split_softmax": (_split_softmax, e(16, 4096), e(4096, 64)),
     "taken_names": (_taken_names, e(64, 64), e(64, 64), e(64, 64), e(64)),
 }
 
 
 @cache
-def made_of(name: str) -> dict[str, object]:
+def made_of(name: str, device: str = "h200") -> dict[str, object]:
     """Return what the stages of the pipeline made."""
     fn, *inputs = FUNCTIONS[name]
-    return dict(run(spec_from_callable(fn, inputs, name=name), load_device("h200")).made)
+    return dict(run(spec_from_callable(fn, inputs, name=name), load_device(device)).made)
 
 
-def files_of(name: str) -> dict[str, str]:
+def files_of(name: str, device: str = "h200") -> dict[str, str]:
     """Return the package."""
-    files = made_of(name)["render"]
+    files = made_of(name, device)["render"]
     assert isinstance(files, dict)
     return files
 
 
-def plan_of(name: str) -> Plan:
+def plan_of(name: str, device: str = "h200") -> Plan:
     """Return the plan."""
-    plan = made_of(name)["plan"]
+    plan = made_of(name, device)["plan"]
     assert isinstance(plan, Plan)
     return plan

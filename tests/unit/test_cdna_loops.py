@@ -1,4 +1,4 @@
-"""Loop kernels on CDNA as text: what templates read, lengths, names of the DSL, large tensors, plans of two devices."""
+"""Loop kernels on CDNA as text: lengths, names of the DSL, large tensors, plans of two devices."""
 
 import ast
 from dataclasses import replace
@@ -11,22 +11,12 @@ from emitted_specs import FP32, e
 
 from kgen.backends.flydsl import loop_dialect
 from kgen.backends.loops.file import loops_page
-from kgen.backends.loops.views import (
-    FlatKernelView,
-    LaunchView,
-    LoopFileView,
-    LoopHostView,
-    LoopKernelView,
-    ScanColumnsView,
-    ScanRowsView,
-)
 from kgen.families.strided.facts import facts_of
 from kgen.families.strided.rules import bind_loop
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.planning.loops import solve_loop
 from kgen.planning.plan import Plan
-from kgen.render.fields import unread_fields
 from kgen.rules.solve import solve
 from kgen.target import load_device
 
@@ -44,28 +34,6 @@ def title(path: Path) -> str:
 
 def made(fn, inputs, device: str = "mi300x") -> dict:
     return dict(run(spec_from_callable(fn, inputs, name="made"), load_device(device)).made)
-
-
-@pytest.mark.parametrize(
-    ("template", "view"),
-    [
-        ("flat", FlatKernelView),
-        ("scan_rows", ScanRowsView),
-        ("scan_columns", ScanColumnsView),
-        ("launch", LaunchView),
-        ("kernel", LoopFileView),
-        ("host", LoopHostView),
-    ],
-)
-def test_every_field_is_read(template: str, view: type) -> None:
-    assert unread_fields(f"flydsl/loops/{template}.py.j2", view) == ()
-
-
-def test_every_field_of_a_reduction_is_read_by_some_template() -> None:
-    resident, streamed = (
-        set(unread_fields(f"flydsl/loops/{t}.py.j2", LoopKernelView)) for t in ("resident", "streamed")
-    )
-    assert (resident, streamed) == ({"LoopKernelView.chunk", "LoopKernelView.vectors"}, {"LoopKernelView.vectors"})
 
 
 def test_there_are_goldens_of_every_loop_spec_on_both() -> None:

@@ -94,6 +94,15 @@ def test_an_infinite_weight_of_a_group_norm_is_no_nan() -> None:
     assert torch.allclose(plain[:, :3], found[:, :3]) and found[:, 3].isinf().all()
 
 
+def test_a_loss_of_many_rows_is_summed_in_fp32() -> None:
+    logits, classes = torch.zeros(8192, 1000, dtype=torch.bfloat16), torch.zeros(8192, dtype=torch.int64)
+    exact = torch.nn.functional.cross_entropy(logits.float(), classes)
+    with AsOnGpu():
+        found = torch.nn.functional.cross_entropy(logits, classes)
+    assert found.dtype is torch.bfloat16
+    assert abs(found.float() / exact - 1) < 2**-8
+
+
 def test_how_much_of_a_call_runs() -> None:
     assert share_of(1.0, launches(1000)) is None
     assert share_of(4.0, launches(1000)) == 250

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 
 import dsl_stand_in
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from map_eval import evaluated
 
 from kgen.backends.cutedsl.expressions import (
+    CUTEDSL,
     carried,
     carried_dtype,
     constant,
@@ -21,11 +23,14 @@ from kgen.backends.cutedsl.expressions import (
     stored,
 )
 from kgen.backends.cutedsl.forms import FORMS
+from kgen.backends.flydsl.expressions import flydsl
 from kgen.errors.backend import OpNotPrintedError
 from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
 from kgen.ir.problem import Const, Map
+from kgen.resources import templates_dir
+from kgen.target import Fp8
 
 FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-30, -1e-30, 1e-3, -1e-3, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5]
 FLOATS += [3.0, -3.0, 3.7, -3.7, 6.0, 0.99, -0.2, 19.9, 20.5, -20.5, 87.0, -88.0, 100.0, -100.0, 1e4, -1e4, 3e38, -3e38]
@@ -287,9 +292,20 @@ def test_the_library_has_no_function_that_nothing_prints() -> None:
     ]
     lines += [stored("x0", DType.FP32, dtype) for dtype in NARROW]
     wanted = {ast.parse(text).body[0].name for text in library_source(lines)}
-    of_other_kernels = {
-        f.name
-        for f in ast.parse((dsl_stand_in.LIBRARY / "loops.py").read_text()).body
-        if isinstance(f, ast.FunctionDef)
-    }
+    text = (templates_dir() / "cutedsl/lib/loops.py").read_text()
+    of_other_kernels = set(re.findall(r"^(?:def )?(\w+)(?:\(| = shared\.)", text, re.MULTILINE))
     assert wanted == library_names() - of_other_kernels
+
+
+def test_no_function_is_written_in_two_libraries() -> None:
+    texts = [(templates_dir() / f"{dsl}/lib").glob("*.py") for dsl in ("cutedsl", "flydsl")]
+    one, other = (
+        {ast.unparse(n) for f in files for n in ast.parse(f.read_text()).body if isinstance(n, ast.FunctionDef)}
+        for files in texts
+    )
+    assert not one & other
+    libraries = CUTEDSL, flydsl(Fp8.OCP)
+    shared = re.findall(r"^def (\w+)", (templates_dir() / "lib/shared.py").read_text(), re.MULTILINE)
+    assert all(library.library_names() >= set(shared) for library in libraries)
+    for name in shared:
+        assert len({library.library_source([name])[-1] for library in libraries}) == 1

@@ -52,6 +52,23 @@ def test_printed_reference_reads_like_torch() -> None:
     ]
 
 
+def test_a_printed_reference_updates_what_the_original_updates() -> None:
+    def fn(a, b, c):
+        old = a.clone()
+        a.copy_(b.t())
+        b.copy_(old * 2)
+        c.addmm_(old, b)
+        return c * 2
+
+    inputs = [torch.randn(5, 5, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    spec = spec_from_callable(fn, inputs, name="case")
+    printed = reference_text(spec, trace_live(spec, spec.cases[0]).graph)
+    given, expected = ([x.clone() for x in inputs] for _ in range(2))
+    torch.testing.assert_close(run(printed.text, printed.entry, given), fn(*expected), rtol=0, atol=0)
+    for found, wanted in zip(given, expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
 INLINE = """name: gemm
 reference: |
   import torch

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from kgen.backends.cutedsl.loop_dialect import CUTEDSL_LOOPS
+from kgen.backends.flydsl.loop_dialect import flydsl_loops
 from kgen.backends.loops.names import loop_names
 from kgen.backends.loops.views import (
     FlatKernelView,
@@ -28,6 +29,7 @@ from kgen.target import load_device
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = tuple(loop_specs.FUNCTIONS)
+FOLDERS = (CUTEDSL_LOOPS.folder, flydsl_loops(load_device("mi300x").arch).folder)  # of every back-end's templates
 
 
 def lines_of(name: str) -> list[str]:
@@ -54,6 +56,7 @@ def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize(
     ("template", "view"),
     [
@@ -65,19 +68,19 @@ def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
         ("scan_columns", ScanColumnsView),
     ],
 )
-def test_every_field_is_read(template: str, view: type) -> None:
-    assert unread_fields(f"{CUTEDSL_LOOPS.folder}/{template}.py.j2", view) == ()
+def test_every_field_is_read(template: str, view: type, folder: str) -> None:
+    assert unread_fields(f"{folder}/{template}.py.j2", view) == ()
 
 
-def test_every_field_of_a_reduction_is_read_by_some_template() -> None:
-    resident, staged, streamed = (
-        {
-            name.removeprefix("LoopKernelView.")
-            for name in unread_fields(f"{CUTEDSL_LOOPS.folder}/{t}.py.j2", LoopKernelView)
-        }
-        for t in ("resident", "staged", "streamed")
-    )
-    assert (resident, staged, streamed) == ({"chunk", "vectors"}, {"chunk"}, {"vectors"})
+def unread_of(template: str) -> set[str]:
+    return {name.removeprefix("LoopKernelView.") for name in unread_fields(template, LoopKernelView)}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_field_of_a_reduction_is_read_by_some_template(folder: str) -> None:
+    resident, streamed = (unread_of(f"{folder}/{t}.py.j2") for t in ("resident", "streamed"))
+    assert (resident, streamed) == ({"chunk", "vectors"}, {"vectors"})
+    assert unread_of(f"{CUTEDSL_LOOPS.folder}/staged.py.j2") == {"chunk"}
 
 
 # Rows: the threads of a row lie along it.

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from kgen.backends.cutedsl.program import FOLDER, view_program
-from kgen.backends.cutedsl.program_views import ProgramFileView, ProgramHostView
+from kgen.backends.cutedsl.program_views import ProgramHostView
+from kgen.backends.program.views import ProgramFileView
 from kgen.backends.registry import backend_of
 from kgen.backends.source.names import host_names
 from kgen.backends.source.statements import fitted, joined, numbered, statements_of
@@ -25,26 +26,29 @@ from kgen.target import load_device
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = tuple(mixed_specs.FUNCTIONS)
+DEVICES = ("h200", "mi300x", "mi355x")
 
 
-def kernel(name: str) -> str:
-    return mixed_specs.files_of(name)["kernel.py"]
+def kernel(name: str, device: str = "h200") -> str:
+    return mixed_specs.files_of(name, device)["kernel.py"]
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ALL)
-def test_the_names_of_a_file_are_distinct(name: str) -> None:
-    names = [s.name for s in statements_of(kernel(name))]
+def test_the_names_of_a_file_are_distinct(name: str, device: str) -> None:
+    names = [s.name for s in statements_of(kernel(name, device))]
     assert len(names) == len(set(names))
     assert names.count("kernel") == 1
-    tree = ast.parse(kernel(name))
+    tree = ast.parse(kernel(name, device))
     imported = {a.asname or a.name for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names}
     assert not imported.intersection(names)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ALL)
-def test_the_parts_stand_in_launch_order(name: str) -> None:
-    text = kernel(name)
-    kernels = mixed_specs.plan_of(name).kernels_of("default")
+def test_the_parts_stand_in_launch_order(name: str, device: str) -> None:
+    text = kernel(name, device)
+    kernels = mixed_specs.plan_of(name, device).kernels_of("default")
     numbers = list(range(len(kernels)))
     assert [int(n) for n in re.findall(r"^# Kernel (\d+), ", text, re.MULTILINE)] == numbers
     assert [
@@ -53,7 +57,7 @@ def test_the_parts_stand_in_launch_order(name: str) -> None:
     names = [s.name for s in statements_of(text)]
     tables = [names.index(f"VARIANTS_{number}") for number in numbers]
     assert tables == sorted(tables) and names.index("VARIANTS") > tables[-1]
-    variants = [v.name for v in mixed_specs.plan_of(name).variants]
+    variants = [v.name for v in mixed_specs.plan_of(name, device).variants]
     assert re.findall(r'^        name="(\w+)",$', text, re.MULTILINE) == variants
 
 
@@ -69,8 +73,9 @@ def test_a_product_has_all_its_text_under_its_number() -> None:
 
 @pytest.mark.parametrize("command", [["check", "--output-format", "concise"], ["format", "--check"]])
 def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
-    for name in ALL:
-        (tmp_path / f"{name}.py").write_text(kernel(name), encoding="utf-8")
+    for device in DEVICES:
+        for name in ALL:
+            (tmp_path / f"{device}_{name}.py").write_text(kernel(name, device), encoding="utf-8")
     settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
     found = subprocess.run(
         [sys.executable, "-m", "ruff", *command, *settings, str(tmp_path)], capture_output=True, text=True, check=False
@@ -295,9 +300,24 @@ def test_names_are_numbered_where_they_are_names() -> None:
     made = numbered(statements_of(TEXT), 3)
     assert joined(made.values()) == (
         '# why\nA_3 = 1  # one\n\n\ndef f_3(x, A_of):\n    """A of f."""\n'
-        "    return x.A + A_3 * f_3(x, A=3) + A_of\n\n\nclass C_3:\n    A_3: int = A_3"
+        "    return x.A + A_3 * f_3(x, A=3) + A_of\n\n\nclass C_3:\n    A: int = A_3"
     )
     assert [s.name for s in numbered(statements_of("A = 1\nB = lambda: A_0\n"), 0).values()] == ["A_0_", "B_0_"]
+
+
+HEADS = ("names = [", "found = some_function_of(", "return {", "return a, [", "call(x)(lambda: [")
+
+
+@pytest.mark.parametrize("clauses", ["", " if b[a] in some_other_names_that_are_wanted_and_in_the_order_that_is_given"])
+@pytest.mark.parametrize("head", HEADS)
+def test_long_comprehensions_are_broken_as_ruff_breaks_them(head: str, clauses: str, tmp_path: Path) -> None:
+    names = ", ".join(f"argument_{i}" for i in range(6))
+    closing = "])" if head.endswith("(lambda: [") else {"[": "]", "(": ")", "{": "}"}[head[-1]]
+    text = f"def f(b):\n    {head}some_function(a, b) for a in b.of_all_things({names}){clauses}{closing}"
+    (tmp_path / "a.py").write_text(fitted(text) + "\n")
+    command = [sys.executable, "-m", "ruff", "format", "--diff", "--line-length", "120", "--no-cache", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 9, 30])

@@ -377,6 +377,11 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def share_of(part, count):
+    """part / count."""
+    return part / at_least_one(count)
+
+
 def start_of(v, place, inside, value, start):
     """What a thread takes distances from: its first element, where it has one that is finite."""
     if place > 0:
@@ -395,7 +400,7 @@ def moments_about(start, count, total, square):
 def join_moments(a, b):
     """(count, mean, sum of squared deviations) of two sets of values together."""
     count = a[0] + b[0]
-    share = b[0] / at_least_one(count)
+    share = share_of(b[0], count)
     distance = b[1] - a[1]
     return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
 

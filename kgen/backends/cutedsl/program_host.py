@@ -1,41 +1,35 @@
 """ProgramHostView: what each variant is compiled for, and how the host function makes tensors and launches kernels."""
 
-from kgen.backends.cutedsl.program_parts import Part
-from kgen.backends.cutedsl.program_views import EntryView, ProgramCaseView, ProgramHostView
-from kgen.backends.source.file_text import (
-    allocation_shapes,
-    allocations,
-    choices,
-    plan_key,
-    returned,
-    unread_arguments,
-)
+from kgen.backends.cutedsl.program_views import ProgramHostView
+from kgen.backends.program.dialect import HostSource
+from kgen.backends.program.host import base_addresses, launch_entries, launches_of, rules_entries, tables
+from kgen.backends.program.views import EntryView, ProgramCaseView
+from kgen.backends.source.file_text import allocation_shapes, allocations, plan_key, returned, unread_arguments
 from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.ir.program import Program
-from kgen.planning.plan import Plan
+from kgen.planning.plan_gemm import GemmVariant
 
 
-def program_host_view(
-    plan: Plan, programs: dict[str, Program], parts: tuple[Part, ...], shown: dict[str, str]
-) -> ProgramHostView:
-    """Return what the template of the host code prints; `shown` are the names of all tensors."""
-    program = next(iter(programs.values()))
+def program_host_view(source: HostSource) -> ProgramHostView:
+    """Return what the template of the host code prints."""
+    plan, parts, program, shown = source.plan, source.parts, source.program, dict(source.shown)
     arguments = tuple(shown[a.name] for a in program.arguments)
-    variants = tuple(v for part in parts for v in part.variants)
+    follow_sms = {v.name for v in plan.variants if isinstance(v, GemmVariant) and v.load_path != "simt"}
+    persistent = [v.name for part in parts for v in part.variants if v.name in follow_sms]
     return ProgramHostView(
         name=plan.name,
-        tables=listed("VARIANTS = (", [f"*{part.table}" for part in parts], ")"),
-        signatures=tuple(EntryView(v.name, v.signature) for v in variants),
-        launches=tuple(f'"{v.name}": {v.launch},' for v in variants),
-        rules=tuple(f'"{v.name}": {v.rules},' for v in variants),
-        persistent=bracketed("PERSISTENT = [", [f'"{v.name}"' for v in variants if v.is_persistent], "]"),
-        accepts=tuple(EntryView(case, _arguments(found, shown)) for case, found in programs.items()),
-        cases=tuple(_case(case, found, plan) for case, found in programs.items()),
+        tables=tables(source),
+        signatures=tuple(EntryView(v.name, v.signature) for part in parts for v in part.variants),
+        launches=launch_entries(source),
+        rules=rules_entries(source),
+        persistent=bracketed("PERSISTENT = [", [f'"{name}"' for name in persistent], "]"),
+        accepts=tuple(EntryView(case, _arguments(found, shown)) for case, found in source.programs.items()),
+        cases=tuple(_case(source, case, found) for case, found in source.programs.items()),
         parameters=arguments,
         first=arguments[0],
         unread=unread_arguments(program, shown, frozenset(t for part in parts for t in part.tensors)),
         allocations=allocations(program, shown),
-        calls=tuple(_call(i, part, plan, program, shown) for i, part in enumerate(parts)),
+        calls=tuple(_call(source, index) for index in range(len(parts))),
         result=returned(program, shown),
         may_be_empty=any(v.form.is_empty for v in plan.variants),
     )
@@ -45,19 +39,17 @@ def _arguments(program: Program, shown: dict[str, str]) -> Lines:
     return tuple(f'"{shown[a.name]} {a.type}",' for a in program.arguments)
 
 
-def _case(case: str, program: Program, plan: Plan) -> ProgramCaseView:
+def _case(source: HostSource, case: str, program: Program) -> ProgramCaseView:
     shapes = allocation_shapes(program)
-    launches = [choices(plan.variants_of(case, problem.name)) for problem in program.problems]
     return ProgramCaseView(
         key=plan_key(program),
         allocations=(f"{tuple_text(shapes)},",) if len(shapes) == 1 else listed("(", shapes, "),"),
-        launches=listed("(", launches, "),"),
+        launches=launches_of(source, case, program),
     )
 
 
-def _call(index: int, part: Part, plan: Plan, program: Program, shown: dict[str, str]) -> Lines:
-    """Return the launch of a kernel; what the host function makes itself is aligned and guards nothing."""
-    given = {a.name for a in program.arguments} & part.tensors
-    guarded = dict.fromkeys(t for v in plan.variants if v.kernel == part.kernel for t, _ in v.guard.base_align)
-    bases = " | ".join(f"{shown[t]}.data_ptr()" for t in guarded if t in given) or "0"
-    return bracketed("run(", (f"launches[{index}]", "device", bases, *part.arguments), ")", indent=12)
+def _call(source: HostSource, index: int) -> Lines:
+    """Return the launch of a kernel."""
+    part = source.parts[index]
+    taken = (f"launches[{index}]", "device", base_addresses(source, part), *part.arguments)
+    return bracketed("run(", taken, ")", indent=12)

@@ -10,6 +10,7 @@ MFMA_TYPES: Final = {
     DType.FP16: "fx.Float16",
     DType.FP32: "fx.Float32",
     DType.INT8: "fx.Int8",
+    DType.FP8_E5M2: "fx.Float8E5M2",
 }
 _FP8: Final = {Fp8.OCP: "fx.Float8E4M3FN", Fp8.FNUZ: "fx.Float8E4M3FNUZ"}
 

@@ -3,7 +3,7 @@
 The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_device import SHARED, device_view, in_type, memory_type, sections
@@ -12,6 +12,7 @@ from kgen.backends.flydsl.gemm_rows import fields_of, gemm_rules, row_view
 from kgen.backends.flydsl.gemm_views import DeviceView
 from kgen.backends.flydsl.gemm_words import describe
 from kgen.backends.flydsl.names import device_names
+from kgen.backends.source.file_views import RulesView
 from kgen.backends.source.fused import fused_tensors
 from kgen.backends.source.gemm_rows import case_view
 from kgen.backends.source.gemm_views import KernelView
@@ -27,7 +28,7 @@ from kgen.render import Page, render
 from kgen.spec.model import Spec
 from kgen.target import Arch
 
-_OUTPUTS = (DType.BF16, DType.FP16, DType.FP32, DType.INT32, DType.INT8, DType.UINT8, DType.FP8_E4M3)
+_OUTPUTS = (DType.BF16, DType.FP16, DType.FP32, DType.INT32, DType.INT8, DType.UINT8, DType.FP8_E4M3, DType.FP8_E5M2)
 
 
 def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
@@ -36,30 +37,45 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     program, arch = next(iter(programs.values())), plan.device.arch
     arguments = tuple(a.name for a in program.arguments)
     shown, names = host_names(arguments), device_names(arguments, arch)
-    device, rules = _one_view(gemm, names, arch), gemm_rules(gemm)
-    host = render(f"{SHARED}/host.py.j2", host_view(gemm, programs, shown, names, rules)).rstrip("\n").splitlines()
+    rules = gemm_rules(gemm)
+    kernel = view_kernel(gemm, names, rules)
+    host = render(f"{SHARED}/host.py.j2", host_view(gemm, programs, shown, names, rules))
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
-    imports, constants = _imports(), _constants(gemm, arch)
-    forms = {v.case: v.form for v in gemm.variants}
-    fused = {case: fused_tensors(form, names) for case, form in forms.items()}
-    row_fields = fields_of(gemm, tuple(f.name for f in next(iter(fused.values()))))
-    view = KernelView(
+    view = replace(
+        kernel,
         title=doc[0],
         doc=doc[1:],
-        imports=import_block((*imports, *module.imports)),
-        constants=constants,
-        fields=row_fields,
-        cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
-        rows=tuple(row_view(v, fused[v.case], row_fields) for v in gemm.variants),
-        rules=tuple(dict.fromkeys(rules.values())),
-        sections=sections(gemm, names, device),
-        host=(*host, *module.lines),
+        imports=import_block((*kernel.imports, *module.imports)),
+        host=(*host.rstrip("\n").splitlines(), *module.lines),
     )
     made = ["Variant", "VARIANTS", *(c.constant for c in view.cases), *(f"rules_{r.load_path}" for r in view.rules)]
-    own = (*imports, *constants, *(f"{name} = None" for name in made), *view.sections, "\n".join(host))
+    own = (*kernel.imports, *view.constants, *(f"{name} = None" for name in made), *view.sections, host)
     require_free_names(module, spec.reference.file, own)
     return Page(f"{SHARED}/kernel.py.j2", view)
+
+
+def view_kernel(plan: GemmPlan, names: dict[str, str], rules: dict[str, RulesView]) -> KernelView:
+    """Return the view of one kernel without what stands around it: no docstring, imports unsorted, no host code.
+
+    The plan has the variants of this kernel alone; `names` are those of device code. Raises `UnsupportedError`.
+    """
+    arch = plan.device.arch
+    forms = {v.case: v.form for v in plan.variants}
+    fused = {case: fused_tensors(form, names) for case, form in forms.items()}
+    row_fields = fields_of(plan, tuple(f.name for f in next(iter(fused.values()))))
+    return KernelView(
+        title="",
+        doc=(),
+        imports=_imports(),
+        constants=_constants(plan, arch),
+        fields=row_fields,
+        cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
+        rows=tuple(row_view(v, fused[v.case], row_fields) for v in plan.variants),
+        rules=tuple(dict.fromkeys(rules.values())),
+        sections=sections(plan, names, _one_view(plan, names, arch)),
+        host=(),
+    )
 
 
 def _one_view(plan: GemmPlan, names: dict[str, str], arch: Arch) -> DeviceView:

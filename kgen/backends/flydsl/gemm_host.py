@@ -28,7 +28,7 @@ def host_view(
     guarded = dict.fromkeys(names[t] for v in plan.variants for t, _ in v.guard.base_align)
     kinds = tuple(dict.fromkeys(kind_of(v) for v in plan.variants))
     splits = any(kind.endswith("_split") for kind in kinds)
-    pointers = _pointer_types(plan.variants[0], device, splits, arch)
+    pointers = pointer_types(plan.variants[0], device, splits, arch)
     return HostView(
         name=plan.name,
         isa=arch.isa,
@@ -47,7 +47,7 @@ def host_view(
     )
 
 
-def _pointer_types(variant: GemmVariant, device: dict[str, str], splits: bool, arch: Arch) -> list[str]:
+def pointer_types(variant: GemmVariant, device: dict[str, str], splits: bool, arch: Arch) -> list[str]:
     """Return the element types of what a launch takes, in its order."""
     form = variant.form
     operands = [_operand_type(t.dtype, form.mma_dtype, arch) for t in (form.a, form.b)] if variant.facts.k else []
@@ -61,24 +61,34 @@ def _operand_type(dtype: DType, product: DType, arch: Arch) -> str:
 
 
 def _entry(case: str, program: Program, plan: GemmPlan) -> PlanEntryView:
-    result, arch = _result(program), plan.device.arch
+    result = _result(program)
     choices = [v for v in plan.variants if v.case == case] if result.numel else []
-    accepted = [f"({arch.torch_name(a.type.dtype)}, {tuple_text(a.type.strides)})" for a in program.arguments]
     return PlanEntryView(
         key=plan_key(program),
-        accepted=bracketed("(", accepted, ",)," if len(accepted) == 1 else "),", indent=8),
+        accepted=accepted_types(program, plan.device.arch),
         result_shape=f"{tuple_text(result.static_shape)}",
         result_stride=tuple_text(result.strides),
         choices=listed("{", [f'"{v.name}": {base_alignment(v)}' for v in choices], "},"),
     )
 
 
+def accepted_types(program: Program, arch: Arch) -> Lines:
+    """Return types and strides of the arguments, as entries of PLAN have them."""
+    accepted = [f"({arch.torch_name(a.type.dtype)}, {tuple_text(a.type.strides)})" for a in program.arguments]
+    return bracketed("(", accepted, ",)," if len(accepted) == 1 else "),", indent=8)
+
+
+def taken_tensors(variant: GemmVariant, device: dict[str, str]) -> tuple[Lines, Lines]:
+    """Return the tensors that a launch takes before D, and those that it takes last, which the epilogue reads."""
+    form = variant.form
+    operands = (form.a.tensor, form.b.tensor) if variant.facts.k else ()
+    return operands, tuple(f.source.tensor for f in fused_tensors(form, device))
+
+
 def _call(variant: GemmVariant, names: dict[str, str], device: dict[str, str], splits: bool) -> Lines:
     """Return the statements that launch a variant on the current stream."""
-    form = variant.form
-    operands = [names[t.tensor] for t in (form.a, form.b)] if variant.facts.k else []
-    fused = [names[f.source.tensor] for f in fused_tensors(form, device)]
-    tensors = [*operands, "d", *(["parts"] if splits else []), *fused]
+    form, (operands, fused) = variant.form, taken_tensors(variant, device)
+    tensors = [*(names[t] for t in operands), "d", *(["parts"] if splits else []), *(names[t] for t in fused)]
     parts = [
         "v = next(v for v in VARIANTS if v.name == name)",
         "sums = v.split_k * v.m * v.n * prod(v.batch) if v.split_k > 1 else 1",

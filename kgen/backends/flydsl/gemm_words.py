@@ -29,7 +29,7 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         "",
         f"Target: {device.name} ({device.arch.isa}, {device.compute_units} compute units on "
         f"{int(device.value('quantities.dies'))} dies, each with an L2 of its own).",
-        *(line for v in plan.variants for line in _variant(v)),
+        *(line for v in plan.variants for line in variant_words(v)),
         "",
         "Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:",
         *(f"  {case}: {accepted_words(program, names)}" for case, program in programs.items()),
@@ -39,7 +39,7 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
     return tuple(part for line in lines for part in wrapped(line))
 
 
-def _variant(variant: GemmVariant) -> tuple[str, ...]:
+def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     """Return how a variant loads, its tile and its grid waves, a line each."""
     candidate, choice = variant.choice.candidate, variant.choice
     kind = kind_of(variant).removesuffix("_split")

@@ -5,7 +5,8 @@ from memory becomes a carried one by `loaded`; `stored` turns a carried one into
 lie in memory as bytes of 0 or 1 (`memory`).
 
 Ops with more than one instruction of their own are calls of functions of the dialect's library; a kernel takes over
-the source of those that its statements call (`library_source`).
+the source of those that its statements call (`library_source`). Functions with one text for every DSL stand in
+`templates/lib/shared.py`.
 """
 
 import ast
@@ -15,6 +16,7 @@ from functools import cache
 from typing import Final
 
 from kgen.backends.source.forms import Forms
+from kgen.backends.source.tokens import global_names
 from kgen.errors.backend import OpNotPrintedError
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -22,6 +24,7 @@ from kgen.ir.problem import Const, Map, Operand
 from kgen.resources import templates_dir
 
 _SMALLEST: Final = 2.0**-120  # neither it nor its inverse is near the ends of fp32
+_SHARED: Final = "lib/shared.py"
 _ANY_OPERANDS: Final = (Op.LOGICAL_AND, Op.LOGICAL_OR, Op.LOGICAL_NOT)
 
 
@@ -118,10 +121,10 @@ class Dialect:
         wanted: dict[str, None] = {}
 
         def visit(code: str) -> None:
-            for node in ast.walk(ast.parse(code)):
-                if isinstance(node, ast.Name) and node.id in functions and node.id not in wanted:
-                    visit(functions[node.id])
-                    wanted[node.id] = None
+            for name in global_names(code):
+                if name in functions and name not in wanted:
+                    visit(functions[name])
+                    wanted[name] = None
 
         for line in lines:
             visit(line)
@@ -213,11 +216,18 @@ def _number(value: float | int) -> str:
 
 @cache
 def _functions(library: tuple[str, ...]) -> dict[str, str]:
+    """Return the source of the functions of a library, in its order; `f = shared.f` stands for one of every DSL's."""
     found: dict[str, str] = {}
     for file in library:
         text = (templates_dir() / file).read_text(encoding="utf-8")
-        functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-        found |= {f.name: _source(text, f) for f in functions}
+        for node in ast.parse(text).body:
+            match node:
+                case ast.FunctionDef(name=name):
+                    found[name] = _source(text, node)
+                case ast.Assign(value=ast.Attribute(value=ast.Name(id="shared"), attr=name)):
+                    found[name] = _functions((_SHARED,))[name]
+                case _:
+                    pass
     return found
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kgen.backends.source.lines import LINE, bracketed
-from kgen.backends.source.tokens import CLOSING, OPENING, depth_step, items_of, tokens_of
+from kgen.backends.source.tokens import CLOSING, OPENING, clauses_of, depth_step, items_of, tokens_of
 
 _Span = tuple[int, int, str]  # columns from, to, and a name
+_LINE_STARTS = (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ def joined(statements: Iterable[Statement]) -> str:
 def numbered(statements: Sequence[Statement], number: int) -> dict[str, Statement]:
     """Return the statements under their old names, with the number at the end of every name that they bind.
 
-    Names behind a dot and keywords of calls are other names. A name that the text has already gets underscores, too.
+    Names behind a dot, keywords of calls and fields of classes are other names. A name that the text has already gets
+    underscores, too.
     """
     suffix, texts = f"_{number}", [s.text for s in statements]
     used = {token.string for text in texts for token in tokens_of(text) if token.type == tokenize.NAME}
@@ -74,7 +76,7 @@ def fitted(text: str) -> str:
         is_inside = bool(lines) and lines[-1].endswith(tuple(OPENING)) and not code.endswith(",")
         parts: tuple[str, ...] = (code,)
         if len(line) > LINE:
-            parts = tuple(f"{item}," for item in items_of(code)) if is_inside else _broken(code, indent)
+            parts = _listed(code) if is_inside else _broken(code, indent)
         if len(parts) == 1:
             lines.append(line)
         else:
@@ -100,6 +102,12 @@ def _without_last_comma(line: str) -> str:
     return "".join(c for i, c in enumerate(line) if i - indent not in dropped)
 
 
+def _listed(code: str) -> tuple[str, ...]:
+    """Return the inside of brackets broken: the clauses of a comprehension, or the items of a list."""
+    clauses = clauses_of(code)
+    return clauses if len(clauses) > 1 else tuple(f"{item}," for item in items_of(code))
+
+
 def _broken(code: str, indent: int) -> tuple[str, ...]:
     """Return a statement broken at its last brackets; as it is where it does not end in them."""
     depth, start, end = 0, 0, 0
@@ -110,7 +118,10 @@ def _broken(code: str, indent: int) -> tuple[str, ...]:
             depth, start = depth + 1, start if depth else token.end[1]
     if code[end:].rstrip(":,") not in CLOSING or not end:
         return (code,)
-    return bracketed(code[:start], items_of(code[start:end]), code[end:], indent)
+    inside = code[start:end]
+    if len(clauses_of(inside)) > 1:
+        return (code[:start], f"    {inside}", code[end:])
+    return bracketed(code[:start], items_of(inside), code[end:], indent)
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -131,6 +142,7 @@ def _spans(text: str, names: dict[str, str]) -> dict[int, list[_Span]]:
             continue
         is_attribute = before is not None and before.string == "."
         is_keyword = depth > 0 and after.string == "="
-        if not is_attribute and not is_keyword:
+        is_field = depth == 0 and after.string == ":" and before is not None and before.type in _LINE_STARTS
+        if not is_attribute and not is_keyword and not is_field:
             found.setdefault(token.start[0], []).append((token.start[1], token.end[1], token.string))
     return found

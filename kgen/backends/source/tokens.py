@@ -1,6 +1,7 @@
-"""Python source as tokens: where brackets open and close, and what stands between the commas of a list."""
+"""Python source as tokens: where brackets open and close, what stands between the commas of a list, global names."""
 
 import io
+import symtable
 import tokenize
 from collections.abc import Iterator
 
@@ -52,3 +53,24 @@ def _between(code: str, separator: str) -> tuple[str, ...]:
         if token.string == separator and not depth:
             cuts.append(token.start[1])
     return tuple(code[a + 1 : b].strip() for a, b in zip(cuts, [*cuts[1:], len(code)], strict=True))
+
+
+def clauses_of(code: str) -> tuple[str, ...]:
+    """Return the element of a comprehension, then each of its clauses; a list with commas is one part."""
+    depth, cuts = 0, [0]
+    for token in tokens_of(code):
+        depth += depth_step(token)
+        if not depth and (token.string == "for" or (token.string == "if" and len(cuts) > 1)):
+            cuts.append(token.start[1])
+    return tuple(code[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(code)], strict=True))
+
+
+def global_names(text: str) -> tuple[str, ...]:
+    """Return the names that some code takes from its module, not from a function around it, in their order."""
+    found: dict[str, None] = {}
+    tables = [symtable.symtable(text, "text", "exec")]
+    while tables:
+        table = tables.pop()
+        found |= dict.fromkeys(s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced())
+        tables += reversed(table.get_children())
+    return tuple(found)

@@ -26,7 +26,7 @@ WHOLE_FLOPS, WHOLE_BYTES = 2.0**28, 2.0**24
 MANY_CALLS = 1 / 16  # a case with at most so much of that work is called with all that test_kernel.py has
 SEVERAL_LAUNCHES = 8  # such calls run whole with so many times as much: what one launch leaves, the next one reads
 LEAST_WORKGROUPS = 8  # of a part: the corners of the grid, and some in between
-MOST_FLOPS, MOST_BYTES = 2.0**39, 2.0**31  # beyond this the reference itself takes too long on a CPU
+MOST_FLOPS, MOST_BYTES = 2.0**39, 2.0**31 + 2.0**20  # beyond this the reference itself takes too long on a CPU
 
 INPUTS = "input"  # the module of the package that draws them
 

@@ -7,6 +7,7 @@ at most two of the special functions that a quarter of the lanes share. NaN and 
 
 import cutlass
 import cutlass.cute as cute
+import shared
 
 
 def sigmoid_approximate(x):
@@ -14,14 +15,8 @@ def sigmoid_approximate(x):
     return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 
-def silu_approximate(x):
-    """x * sigmoid(x)."""
-    return x * sigmoid_approximate(x)
-
-
-def gelu_tanh_approximate(x):
-    """The tanh form of gelu, as x * sigmoid(2 * inner)."""
-    return x * sigmoid_approximate(x * (1.5957691216057308 + 0.07135481282552437 * (x * x)))
+silu_approximate = shared.silu_approximate
+gelu_tanh_approximate = shared.gelu_tanh_approximate
 
 
 def gelu_erf_approximate(x):

@@ -5,6 +5,7 @@ A kernel.py takes over those that it uses, as they stand here.
 
 import cutlass
 import cutlass.cute as cute
+import shared
 
 
 def select_f64(condition, if_true, if_false):
@@ -28,9 +29,7 @@ def relu_f64(x):
     return select_f64(x <= 0.0, 0.0, x)
 
 
-def sign_f64(x):
-    """-1, 0 or 1; 0 for NaN, as torch has it."""
-    return select_f64(x > 0.0, 1.0, select_f64(x < 0.0, -1.0, 0.0))
+sign_f64 = shared.sign_f64
 
 
 def softplus_f64(x, beta, threshold):
@@ -44,9 +43,7 @@ def mish_f64(x):
     return x * cute.math.tanh(softplus_f64(x, cutlass.Float64(1.0), cutlass.Float64(20.0)))
 
 
-def leaky_relu_f64(x, slope):
-    """x where positive, slope * x elsewhere."""
-    return select_f64(x > 0.0, x, x * slope)
+leaky_relu_f64 = shared.leaky_relu_f64
 
 
 def elu_f64(x, alpha, scale, input_scale):

@@ -5,6 +5,7 @@ fp32, and arithmetic of two widths widens.
 """
 
 import cutlass
+import shared
 
 
 def choose(kind, condition, if_true, if_false):
@@ -22,36 +23,9 @@ def minimum_int(kind, x, y):
     return choose(kind, x < y, x, y)
 
 
-def sign_int(kind, x):
-    """-1, 0 or 1."""
-    return choose(kind, x > kind(0), kind(1), choose(kind, x < kind(0), kind(-1), kind(0)))
-
-
-def trunc_divide_int(x, y):
-    """x / y, rounded towards zero."""
-    return (x - x % y) // y
-
-
-def remainder_int(kind, x, y):
-    """What floor division leaves; it has the sign of y."""
-    rest = x % y
-    return choose(kind, (rest != kind(0)) & ((rest ^ y) < kind(0)), rest + y, rest)
-
-
-def shift_left(kind, x, bits):
-    """x << bits, and 0 where the type has no such bit."""
-    inside = (bits >= kind(0)) & (bits < kind(kind.width))
-    return choose(kind, inside, x << choose(kind, inside, bits, kind(0)), kind(0))
-
-
-def shift_right(kind, x, bits):
-    """x >> bits, filled with the sign; a shift that is negative or too wide leaves nothing else."""
-    most = kind(kind.width - 1)
-    inside = (bits >= kind(0)) & (bits < most)
-    return x >> choose(kind, inside, bits, most)
-
-
-def shift_right_unsigned(kind, x, bits):
-    """x >> bits, and 0 where the type has no such bit."""
-    inside = bits < kind(kind.width)
-    return choose(kind, inside, x >> choose(kind, inside, bits, kind(0)), kind(0))
+sign_int = shared.sign_int
+trunc_divide_int = shared.trunc_divide_int
+remainder_int = shared.remainder_int
+shift_left = shared.shift_left
+shift_right = shared.shift_right
+shift_right_unsigned = shared.shift_right_unsigned

@@ -8,6 +8,7 @@ from math import prod
 
 import cutlass
 import cutlass.cute as cute
+import shared
 
 INDEX = cutlass.Int32
 WARP = 32
@@ -22,15 +23,8 @@ def digits(index, extents):
     return (*found, index)
 
 
-def offset(access, at_row, at_col=()):
-    """Element of a tensor at given coordinates."""
-    steps = (*zip(at_row, access.rows, strict=True), *zip(at_col, access.cols if at_col else (), strict=True))
-    return sum((INDEX(at) * stride for at, stride in steps if stride), INDEX(access.base))
-
-
-def shifted(at, by):
-    """Coordinates `by` elements further along the innermost axis."""
-    return (at[0] + by, *at[1:])
+offset = shared.offset
+shifted = shared.shifted
 
 
 def fragment(v, access, dtype, count):
@@ -333,12 +327,7 @@ def moments_about(start, count, total, square):
     return count, start + mean, kind(cutlass.select_(about_mean < 0.0, kind(0.0), about_mean))
 
 
-def join_moments(a, b):
-    """(count, mean, sum of squared deviations) of two sets of values together."""
-    count = a[0] + b[0]
-    share = share_of(b[0], count)
-    distance = b[1] - a[1]
-    return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
+join_moments = shared.join_moments
 
 
 def scan_row(v, totals, carry, join, identity, slots):

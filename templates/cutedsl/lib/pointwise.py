@@ -6,6 +6,7 @@ the result is finite. The DSL's own fmax and fmin drop NaN unless told otherwise
 
 import cutlass
 import cutlass.cute as cute
+import shared
 
 
 def select(condition, if_true, if_false):
@@ -23,19 +24,9 @@ def minimum(x, y):
     return cute.arch.fmin(cutlass.Float32(x), cutlass.Float32(y), nan=True)
 
 
-def relu(x):
-    """max(x, 0); NaN stays NaN."""
-    return maximum(x, 0.0)
-
-
-def sign(x):
-    """-1, 0 or 1; 0 for NaN, as torch has it."""
-    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))
-
-
-def reciprocal(x):
-    """1 / x, correctly rounded."""
-    return 1.0 / x
+relu = shared.relu
+sign = shared.sign
+reciprocal = shared.reciprocal
 
 
 def sigmoid(x):
@@ -75,9 +66,7 @@ def mish(x):
     return x * cute.math.tanh(softplus(x, 1.0, 20.0))
 
 
-def leaky_relu(x, slope):
-    """x where positive, slope * x elsewhere."""
-    return select(x > 0.0, x, x * slope)
+leaky_relu = shared.leaky_relu
 
 
 def elu(x, alpha, scale, input_scale):
@@ -85,19 +74,9 @@ def elu(x, alpha, scale, input_scale):
     return select(x > 0.0, x * scale, cute.math.expm1(x * input_scale) * (alpha * scale))
 
 
-def selu(x):
-    """elu with the self-normalising constants."""
-    return elu(x, 1.6732632423543772, 1.0507009873554805, 1.0)
-
-
-def hardsigmoid(x):
-    """clamp(x + 3, 0, 6) / 6."""
-    return minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
-
-
-def hardswish(x):
-    """x * clamp(x + 3, 0, 6) / 6."""
-    return x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
+selu = shared.selu
+hardsigmoid = shared.hardsigmoid
+hardswish = shared.hardswish
 
 
 def logsigmoid(x):

@@ -4,6 +4,7 @@ A kernel.py takes over those that it uses, as they stand here; errors are those 
 """
 
 import flydsl.expr as fx
+import shared
 from hardware import exp_approximate, maximum, minimum, normal_tail_approximate, reciprocal_approximate, select
 
 
@@ -18,14 +19,8 @@ def sigmoid_approximate(x):
     return reciprocal_approximate(1.0 + exp_approximate(-x))
 
 
-def silu_approximate(x):
-    """x * sigmoid(x)."""
-    return x * sigmoid_approximate(x)
-
-
-def gelu_tanh_approximate(x):
-    """The tanh form of gelu, as x * sigmoid(2 * inner)."""
-    return x * sigmoid_approximate(x * (1.5957691216057308 + 0.07135481282552437 * (x * x)))
+silu_approximate = shared.silu_approximate
+gelu_tanh_approximate = shared.gelu_tanh_approximate
 
 
 def gelu_erf_approximate(x):

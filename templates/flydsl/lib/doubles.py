@@ -4,6 +4,7 @@ A kernel.py takes over those that it uses, as they stand here.
 """
 
 import flydsl.expr as fx
+import shared
 
 
 def select_f64(condition, if_true, if_false):
@@ -28,14 +29,8 @@ def relu_f64(x):
     return fx.max(x, fx.Float64(0.0))
 
 
-def sign_f64(x):
-    """-1, 0 or 1; 0 for NaN, as torch has it."""
-    return select_f64(x > 0.0, 1.0, select_f64(x < 0.0, -1.0, 0.0))
-
-
-def leaky_relu_f64(x, slope):
-    """x where positive, slope * x elsewhere."""
-    return select_f64(x > 0.0, x, x * slope)
+sign_f64 = shared.sign_f64
+leaky_relu_f64 = shared.leaky_relu_f64
 
 
 def hardsigmoid_f64(x):

@@ -9,6 +9,7 @@ from math import prod
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+import shared
 from hardware import exp_approximate
 
 INDEX = fx.Int32
@@ -24,15 +25,8 @@ def digits(index, extents):
     return (*found, INDEX(rest))
 
 
-def offset(access, at_row, at_col=()):
-    """Element of a tensor at given coordinates."""
-    steps = (*zip(at_row, access.rows, strict=True), *zip(at_col, access.cols if at_col else (), strict=True))
-    return sum((INDEX(at) * stride for at, stride in steps if stride), INDEX(access.base))
-
-
-def shifted(at, by):
-    """Coordinates `by` elements further along the innermost axis."""
-    return (at[0] + by, *at[1:])
+offset = shared.offset
+shifted = shared.shifted
 
 
 def bounded(tensor):
@@ -281,6 +275,11 @@ def at_least_one(count):
     return (count > 1.0).select(count, type(count)(1.0))
 
 
+def share_of(part, count):
+    """part / count."""
+    return part / at_least_one(count)
+
+
 def start_of(v, place, inside, value, start):
     """What a thread takes distances from: its first element, where it has one that is finite."""
     if place > 0:
@@ -296,12 +295,7 @@ def moments_about(start, count, total, square):
     return count, start + mean, (about_mean < 0.0).select(type(square)(0.0), about_mean)
 
 
-def join_moments(a, b):
-    """(count, mean, sum of squared deviations) of two sets of values together."""
-    count = a[0] + b[0]
-    share = b[0] / at_least_one(count)
-    distance = b[1] - a[1]
-    return count, a[1] + distance * share, a[2] + b[2] + distance * distance * a[0] * share
+join_moments = shared.join_moments
 
 
 def moments_across(state, width):

@@ -7,6 +7,7 @@ Relative errors are below 1e-6 unless a function says otherwise.
 """
 
 import flydsl.expr as fx
+import shared
 from hardware import (
     exp2_approximate,
     exp_approximate,
@@ -17,20 +18,9 @@ from hardware import (
     select,
 )
 
-
-def relu(x):
-    """max(x, 0); NaN stays NaN."""
-    return maximum(x, 0.0)
-
-
-def sign(x):
-    """-1, 0 or 1; 0 for NaN, as torch has it."""
-    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))
-
-
-def reciprocal(x):
-    """1 / x, correctly rounded."""
-    return 1.0 / x
+relu = shared.relu
+sign = shared.sign
+reciprocal = shared.reciprocal
 
 
 def copysign(x, y):
@@ -308,9 +298,7 @@ def mish(x):
     return x * tanh(softplus(x, 1.0, 20.0))
 
 
-def leaky_relu(x, slope):
-    """x where positive, slope * x elsewhere."""
-    return select(x > 0.0, x, x * slope)
+leaky_relu = shared.leaky_relu
 
 
 def elu(x, alpha, scale, input_scale):
@@ -318,19 +306,9 @@ def elu(x, alpha, scale, input_scale):
     return select(x > 0.0, x * scale, expm1(x * input_scale) * (alpha * scale))
 
 
-def selu(x):
-    """elu with the self-normalising constants."""
-    return elu(x, 1.6732632423543772, 1.0507009873554805, 1.0)
-
-
-def hardsigmoid(x):
-    """clamp(x + 3, 0, 6) / 6."""
-    return minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
-
-
-def hardswish(x):
-    """x * clamp(x + 3, 0, 6) / 6."""
-    return x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0
+selu = shared.selu
+hardsigmoid = shared.hardsigmoid
+hardswish = shared.hardswish
 
 
 def logsigmoid(x):

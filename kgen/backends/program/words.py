@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kgen.backends.cutedsl.words import variant_words
 from kgen.backends.loops.words import loop_variant_words
+from kgen.backends.program.dialect import ProgramDialect
 from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
@@ -11,14 +11,16 @@ from kgen.planning.plan_gemm import GemmVariant
 from kgen.spec.model import Spec
 
 
-def describe_program(spec: Spec, programs: dict[str, Program], plan: Plan, names: dict[str, str]) -> tuple[str, ...]:
+def describe_program(
+    dialect: ProgramDialect, spec: Spec, programs: dict[str, Program], plan: Plan, names: dict[str, str]
+) -> tuple[str, ...]:
     """Return the lines of the docstring, the first one being the summary."""
     program = next(iter(programs.values()))
     lines = (
         f"{plan.name}: {len(program.problems)} kernels, one after the other",
-        *(line for number in range(len(program.problems)) for line in _kernel(number, program, plan)),
+        *(line for number in range(len(program.problems)) for line in _kernel(dialect, number, program, plan)),
         "",
-        f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs).",
+        f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} {dialect.loops.units}).",
         *plan.cut,
         "",
         "Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:",
@@ -29,17 +31,17 @@ def describe_program(spec: Spec, programs: dict[str, Program], plan: Plan, names
     return tuple(part for line in lines for part in wrapped(line))
 
 
-def _kernel(number: int, program: Program, plan: Plan) -> Iterator[str]:
+def _kernel(dialect: ProgramDialect, number: int, program: Program, plan: Plan) -> Iterator[str]:
     problem = program.problems[number]
     yield ""
     yield f"Kernel {number}:"
     yield from (f"  {line}" for line in str(problem).splitlines())
     for variant in plan.variants:
         if variant.kernel == problem.name:
-            yield from (f"  {line}" for line in _variant(variant))
+            yield from (f"  {line}" for line in _variant(dialect, variant))
 
 
-def _variant(variant: Variant) -> tuple[str, ...]:
+def _variant(dialect: ProgramDialect, variant: Variant) -> tuple[str, ...]:
     if isinstance(variant, GemmVariant):
-        return variant_words(variant)
+        return dialect.product_words(variant)
     return (loop_variant_words(variant),)

@@ -1,0 +1,1 @@
+"""Programs of several kernels, products among them, as one kernel.py: what every DSL prints alike."""

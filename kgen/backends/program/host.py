@@ -1,0 +1,38 @@
+"""What the host code of a program says on every back-end: its tables of variants, what a launch is given."""
+
+from kgen.backends.program.dialect import HostSource, Part
+from kgen.backends.source.file_text import choices
+from kgen.backends.source.lines import Lines, listed
+from kgen.ir.program import Program
+
+
+def tables(source: HostSource) -> Lines:
+    """Return the statement that joins the tables of all kernels."""
+    return listed("VARIANTS = (", [f"*{part.table}" for part in source.parts], ")")
+
+
+def launch_entries(source: HostSource) -> Lines:
+    """Return the launch function of each variant, as entries of a dict."""
+    return tuple(f'"{v.name}": {v.launch},' for part in source.parts for v in part.variants)
+
+
+def rules_entries(source: HostSource) -> Lines:
+    """Return the rules of each variant, as entries of a dict."""
+    return tuple(f'"{v.name}": {v.rules},' for part in source.parts for v in part.variants)
+
+
+def launches_of(source: HostSource, case: str, program: Program) -> Lines:
+    """Return for each launch of a case its variants, in the order they are tried."""
+    found = [choices(source.plan.variants_of(case, problem.name)) for problem in program.problems]
+    return listed("(", found, "),")
+
+
+def base_addresses(source: HostSource, part: Part) -> str:
+    """Return the base addresses that decide which variant of a kernel runs, all in one number.
+
+    What the host function makes itself is aligned and guards nothing.
+    """
+    given = {a.name for a in source.program.arguments} & part.tensors
+    variants = (v for v in source.plan.variants if v.kernel == part.kernel)
+    guarded = dict.fromkeys(t for v in variants for t, _ in v.guard.base_align if t in given)
+    return " | ".join(f"{source.shown[t]}.data_ptr()" for t in guarded) or "0"
