@@ -75,7 +75,7 @@ def _gemm(name: str, peer: str, isas: tuple[str, ...], dtype: str, tile: tuple[i
         peer=peer,
         isas=isas,
         dtype=dtype,
-        extents={"M": 2 * m, "N": 2 * n, "K": 8 * k},
+        extents={"M": 2 * m, "N": 2 * n, "K": 32 * k},
         reference=INT8_REFERENCE if dtype == "int8" else GEMM_REFERENCE,
         inputs={"a": "[M, K]", "b": "[N, K]"},
         tile=f"{m}x{n}x{k}",
@@ -88,13 +88,16 @@ def _rows(name: str, reference: str, inputs: dict[str, str]) -> Problem:
 
 
 BOTH = (GFX942, GFX950)
+# What else is as in FlyDSL's kernels: the way of B, the warps of a tile, the k steps that LDS holds.
+B_DIRECT = {"load_path": "b_direct", "warps_m": 1, "warps_n": 4, "mma": 16, "stages": 2}
+ASYNC = {"load_path": "async", "warps_m": 2, "mma": 16, "stages": 2}
 PROBLEMS = (
-    _gemm("preshuffle_bf16", "preshuffle", BOTH, "bf16", (128, 128, 64)),
-    _gemm("preshuffle_fp16", "preshuffle", BOTH, "fp16", (128, 128, 64)),
-    _gemm("preshuffle_fp8", "preshuffle", BOTH, "fp8_e4m3", (128, 128, 128)),
-    _gemm("preshuffle_int8", "preshuffle", BOTH, "int8", (128, 128, 128)),
-    _gemm("a16w16_bf16", "a16w16", (GFX950,), "bf16", (128, 128, 64)),
-    _gemm("a16w16_bf16_large", "a16w16", (GFX950,), "bf16", (256, 256, 64)),
+    _gemm("preshuffle_bf16", "preshuffle", BOTH, "bf16", (128, 128, 64), **B_DIRECT),
+    _gemm("preshuffle_fp16", "preshuffle", BOTH, "fp16", (128, 128, 64), **B_DIRECT),
+    _gemm("preshuffle_fp8", "preshuffle", BOTH, "fp8_e4m3", (128, 128, 128), **B_DIRECT),
+    _gemm("preshuffle_int8", "preshuffle", BOTH, "int8", (128, 128, 128), **B_DIRECT),
+    _gemm("a16w16_bf16", "a16w16", (GFX950,), "bf16", (128, 128, 64), **ASYNC, warps_n=2),
+    _gemm("a16w16_bf16_large", "a16w16", (GFX950,), "bf16", (256, 256, 64), **ASYNC, warps_n=4),
     _rows("softmax", SOFTMAX, {"x": "[M, N]"}),
     _rows("rmsnorm", RMS_NORM, {"x": "[M, N]", "weight": "[N]"}),
     _rows("layernorm", LAYER_NORM, {"x": "[M, N]", "weight": "[N]", "bias": "[N]"}),

@@ -21,6 +21,7 @@ PRODUCTS = {
     "no_k": (PRODUCT, "bf16", True, "M: 33, N: 32, K: 0", ""),
     "parts": (PRODUCT, "bf16", True, "M: 40, N: 72, K: 520", "fixed:\n  split_k: {value: 4, because: under test}\n"),
     "int8": (NARROW.format(sums="int32"), "int8", False, "M: 40, N: 144, K: 272", ""),
+    "fp8_result": (PRODUCT, "fp8_e4m3", True, "M: 40, N: 144, K: 272", ""),
     "fp8": (NARROW.format(sums="float32"), "fp8_e4m3", True, "M: 40, N: 144, K: 272", ""),
 }
 
