@@ -91,7 +91,8 @@ def _gemm(name: str, peer: str, isas: tuple[str, ...], dtype: str, tile: tuple[i
 
 def _rows(name: str, reference: str, inputs: dict[str, str]) -> Problem:
     fixed = {"schedule": "resident", "threads": 256, "row_threads": 256}
-    return Problem(name, name, BOTH, "bf16", {"M": 8, "N": 4096}, reference, inputs, "a row for 256 threads", fixed)
+    tile = "a row for 256 threads"
+    return Problem(name, name, BOTH, "bf16", {"M": 8, "N": 4096}, reference, inputs, tile, fixed=fixed)
 
 
 # What else is as in FlyDSL's kernels: the way of B, the warps of a tile, the k steps that LDS holds.

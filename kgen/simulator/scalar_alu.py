@@ -75,11 +75,9 @@ def field(a: Array, b: Array) -> Array:
 
 def wide_field(a: Array, b: Array) -> Array:
     """Return the same of 64 bits: offset in bits 0..5."""
-    offset, width = b & 63, np.minimum(b >> 16 & 127, 64)
-    unused = (64 - width).astype(a.dtype)  # shifted out at the top, they come back as zeros or signs
-    top = unused & a.dtype.type(63)
-    kept = (a >> offset.astype(a.dtype)) << top >> top
-    return np.where(width > 0, kept, a.dtype.type(0))
+    offset, width = (b & 63).astype(a.dtype), np.minimum(b >> 16 & 127, 64)
+    above = np.asarray((64 - width) & 63, a.dtype)  # shifted out at the top, they come back as zeros or signs
+    return np.asarray(np.where(width > 0, a >> offset << above >> above, 0), a.dtype)
 
 
 def sign_extend_16(a: Array) -> Array:
