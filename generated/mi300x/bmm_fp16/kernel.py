@@ -249,9 +249,9 @@ def rules_default_staged(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -393,9 +393,9 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -798,7 +798,7 @@ def gemm_staged(v, write):
         slot = fx.Int32(0)
         store_stage(v, operand_a, operand_b, load_stage(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for step in range(first + 1, first + count):
+        for step in range(first + 1, first + count, unroll=1):
             overlap_staged(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
             slot = following(v, slot)
             fx.gpu.barrier()

@@ -249,9 +249,9 @@ def rules_default_b_direct(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -260,12 +260,12 @@ def rules_default_b_direct(v):
         ),
         (
             "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + direct_regs + 48 <= 256,
+            read_ahead + in_transit + direct_regs + 64 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
             "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + direct_regs + 48 <= thread_regs,
+            acc_regs + read_ahead + in_transit + direct_regs + 64 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -383,9 +383,9 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -799,7 +799,7 @@ def gemm_b_direct(v, write):
         held = [registers(prod(pieces_of_b(v)) * FRAGMENT, IN) for _ in range(2)]
         steps = steps_of(v, 0)[1]
         start_b_direct(v, operand_a, operand_b, lds, held, 0)
-        for pair in range(0, (steps - 1) // 2):
+        for pair in range(0, (steps - 1) // 2, unroll=1):
             step = fx.Int32(pair) * 2
             overlap_b_direct(v, acc, operand_a, operand_b, lds, held, 0, step + 1)
             overlap_b_direct(v, acc, operand_a, operand_b, lds, held, 1, step + 2)
@@ -859,7 +859,7 @@ def gemm_staged(v, write):
         slot = fx.Int32(0)
         store_stage(v, operand_a, operand_b, load_stage(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for step in range(first + 1, first + count):
+        for step in range(first + 1, first + count, unroll=1):
             overlap_staged(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
             slot = following(v, slot)
             fx.gpu.barrier()

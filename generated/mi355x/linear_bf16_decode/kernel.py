@@ -243,9 +243,9 @@ def rules_default_async(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -377,9 +377,9 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when mma == 32 and thread_regs <= 256",
-            (v.mma != 32 or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps that nothing else fits",
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
             "threads <= 512",
@@ -788,7 +788,7 @@ def gemm_async(v, write):
         for ahead in fx.range_constexpr(v.stages - 1):
             start_stage(v, operand_a, operand_b, share, ahead, first + fx.Int32(ahead))
         slot, free = fx.Int32(0), fx.Int32(v.stages - 1)
-        for step in range(first + v.stages - 1, first + count):
+        for step in range(first + v.stages - 1, first + count, unroll=1):
             await_stage(v.stages - 2)
             start_stage(v, operand_a, operand_b, share, free, fx.Int32(step))
             multiply_async(v, acc, *stage(v, lds, slot))
@@ -850,7 +850,7 @@ def gemm_staged(v, write):
         slot = fx.Int32(0)
         store_stage(v, operand_a, operand_b, load_stage(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for step in range(first + 1, first + count):
+        for step in range(first + 1, first + count, unroll=1):
             overlap_staged(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
             slot = following(v, slot)
             fx.gpu.barrier()
