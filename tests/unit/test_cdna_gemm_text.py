@@ -82,6 +82,7 @@ def test_a_kernel_is_standalone_and_names_what_flydsl_keeps_stable(name: str, de
     }
     rocdl = {n.removeprefix("fx.rocdl.") for n in used if n.startswith("fx.rocdl.")}
     stable = {"BufferCopy", "MFMA", "make_buffer_ptr", "asyncmark", "wait_asyncmark", "cdna4"}
+    stable |= {"sched_vmem", "sched_mfma", "sched_dswr"}
     cdna4 = {"cdna4.BufferLoadAsyncLDS128b", "cdna4.LDSReadTrans", "cdna4.MFMA_Scale"}
     assert rocdl <= stable | cdna4 if device == "mi355x" else rocdl <= stable - {"cdna4"}
 

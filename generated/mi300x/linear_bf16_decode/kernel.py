@@ -720,6 +720,11 @@ def overlap_b_direct(v, acc, a, b, lds, held, turn, step):
     load_b(v, b, step, held[1 - turn])
     multiply_b_direct(v, acc, lds + turn * v.tile_m * v.tile_k, held[turn])
     store_a(v, a, held_a, lds, 1 - turn, step)
+    # loads first and LDS writes last: the compiler would wait for what it has just loaded
+    loads = (v.tile_m * v.tile_k // threads(v) + prod(pieces_of_b(v)) * FRAGMENT) * bytes_of(IN) // CHUNK
+    fx.rocdl.sched_vmem(loads)
+    fx.rocdl.sched_mfma(len(acc) * len(acc[0]) * v.tile_k // (MFMA_LANE * WARP // v.mma))
+    fx.rocdl.sched_dswr(v.tile_m * v.tile_k * bytes_of(IN) // (CHUNK * threads(v)))
     fx.gpu.barrier()
 
 
