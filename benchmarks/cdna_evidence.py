@@ -145,6 +145,11 @@ def own_side(problem: Problem, isa: str) -> Side | str:
         return side_of("kgen", problem, kernel.to_json(), static, Judged(case.rel_err, findings))
 
 
+def most_in_flight(side: Side) -> int:
+    """Return the most loads in flight when a wait is reached."""
+    return max((before for before, _ in side.in_flight), default=0)
+
+
 def cells(problem: Problem, isa: str, side: Side, peer: Side | None) -> Iterator[str]:
     """Yield the cells of a line; `peer` is what kgen's numbers are compared with."""
 
@@ -161,7 +166,8 @@ def cells(problem: Problem, isa: str, side: Side, peer: Side | None) -> Iterator
     yield number("global_bytes", ".4g")
     yield number("conflicts", "d")
     shown = [f"{before} to {left}" for before, left in side.in_flight]
-    yield ", ".join(shown[:SHOWN_WAITS]) + (", ..." if len(shown) > SHOWN_WAITS else "")
+    fewer = peer is not None and most_in_flight(side) * (1 + BAND) < most_in_flight(peer)
+    yield ", ".join(shown[:SHOWN_WAITS]) + (", ..." if len(shown) > SHOWN_WAITS else "") + (" !" if fewer else "")
     yield f"{side.waves}" + (" !" if peer is not None and side.waves < peer.waves else "")
     yield str(side.vgprs)
     yield number("spills", "d")

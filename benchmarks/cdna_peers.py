@@ -79,7 +79,7 @@ def preshuffle(problem: Problem, isa: str) -> tuple[Any, Any]:
     torch, flyc, fx = (import_module(name) for name in ("torch", "flydsl.compiler", "flydsl.expr"))
     build = import_module("kernels.gemm.preshuffle_gemm").compile_preshuffle_gemm
     m, n, k = (problem.extents[name] for name in "MNK")
-    tile_m, tile_n, tile_k = (problem.fixed[f"tile_{axis}"] for axis in "mnk")
+    tile_m, tile_n, tile_k = problem.peer_tile
     name = problem.dtype.partition("_")[0]
     launch = build(N=n, K=k, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k, in_dtype=name, out_dtype="bf16")
     a, b, expected = operands(problem, isa)
@@ -101,7 +101,7 @@ def a16w16(problem: Problem, isa: str) -> tuple[Any, Any]:
     torch = import_module("torch")
     gemm = import_module("kernels.gemm.gemm_a16w16_gfx950").gemm_a16w16
     a, b, expected = operands(problem, isa)
-    tile_m, tile_n, tile_k = (problem.fixed[f"tile_{axis}"] for axis in "mnk")
+    tile_m, tile_n, tile_k = problem.peer_tile
     is_large = tile_m * tile_n > 128 * 128
     choices = {
         "block_m": tile_m,

@@ -36,7 +36,7 @@ def partition(program: Program, device: Device, *, may_cut: bool = True) -> tupl
 
     Where it may not cut, each kernel stays whole. Raises `NoLegalCandidateError` where one then has no candidate.
     """
-    problems = tuple(online(problem) for problem in program.problems)
+    problems = tuple(_exponents(problem, device) for problem in program.problems)
     pieces = [_best(problem, device) if may_cut else _uncut(problem, device) for problem in problems]
     problems = tuple(p for piece in pieces for p in piece.problems)
     buffers = (*program.buffers, *(b for piece in pieces for b in piece.buffers))
@@ -47,6 +47,19 @@ def partition(program: Program, device: Device, *, may_cut: bool = True) -> tupl
     made = tuple(_renamed(p, name, renamed) for p, name in zip(problems, names, strict=True))
     new = replace(program, problems=made, buffers=tuple(replace(b, name=renamed[b.name]) for b in buffers))
     return new, tuple(reason for piece in pieces for reason in piece.reasons)
+
+
+def _exponents(problem: Problem, device: Device) -> Problem:
+    """Return the problem with sums of exponentials about the largest value in one pass, or in two where that is faster.
+
+    With the largest value of the whole row at hand, what the sum adds are the exponentials that a store wants: a CTA
+    that holds the row computes each once. Where clusters share a row, one exchange less is worth more than that.
+    """
+    one_pass = online(problem)
+    has_clusters = any(name == "cluster_portable" for name, _ in device.arch.limits)
+    if one_pass == problem or has_clusters or any(isinstance(s, Contract) for s in problem.body):
+        return one_pass
+    return min(one_pass, problem, key=lambda each: _time(each, device))
 
 
 def _best(problem: Problem, device: Device) -> _Pieces:

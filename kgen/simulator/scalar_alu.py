@@ -73,6 +73,13 @@ def field(a: Array, b: Array) -> Array:
     return np.asarray(kept, a.dtype)
 
 
+def wide_field(a: Array, b: Array) -> Array:
+    """Return the same of 64 bits: offset in bits 0..5."""
+    offset, width = (b & 63).astype(a.dtype), np.minimum(b >> 16 & 127, 64)
+    above = np.asarray((64 - width) & 63, a.dtype)  # shifted out at the top, they come back as zeros or signs
+    return np.asarray(np.where(width > 0, a >> offset << above >> above, 0), a.dtype)
+
+
 def sign_extend_16(a: Array) -> Array:
     return a.astype(np.int16).astype(np.int32)
 
@@ -145,6 +152,8 @@ def bits() -> dict[str, Opcode]:
         "s_bfm_b32": ("u32 u32 -> u32", lambda a, b: ((np.uint32(1) << (a & 31)) - np.uint32(1)) << (b & 31)),
         "s_bfe_u32": ("u32 u32 -> u32 scc", set_if_nonzero(field)),
         "s_bfe_i32": ("i32 u32 -> i32 scc", set_if_nonzero(field)),
+        "s_bfe_u64": ("u64 u32 -> u64 scc", set_if_nonzero(wide_field)),
+        "s_bfe_i64": ("i64 u32 -> i64 scc", set_if_nonzero(wide_field)),
         "s_sext_i32_i8": ("i32 -> i32", lambda a: a.astype(np.int8).astype(np.int32)),
         "s_sext_i32_i16": ("i32 -> i32", sign_extend_16),
         "s_brev_b32": ("u32 -> u32", reverse_bits),

@@ -3,7 +3,7 @@
 A library of a DSL takes one over by its name, `relu = shared.relu`, at the place that it has in emitted files.
 """
 
-from own import at_least_one, choose, elu, maximum, minimum, select, select_f64, sigmoid_approximate
+from own import choose, elu, maximum, minimum, select, select_f64, share_of, sigmoid_approximate
 
 INDEX = int
 

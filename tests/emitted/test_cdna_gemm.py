@@ -13,6 +13,7 @@ pytestmark = pytest.mark.emitted
 PRODUCT = "def f(a, b):\n      return a @ b"
 NARROW = "import torch\n\n\n  def f(a, b):\n      return a.to(torch.{sums}) @ b.to(torch.{sums})"
 # id -> reference, type, whether B is stored by columns, extents, axes that are fixed
+FIXED = "fixed:\n  load_path: {{value: {path}, because: under test}}\n  tile_k: {{value: 64, because: under test}}\n"
 PRODUCTS = {
     "ragged": (PRODUCT, "bf16", True, "M: 100, N: 72, K: 200", ""),
     "by_rows": (PRODUCT, "fp16", False, "M: 65, N: 136, K: 96", ""),
@@ -20,7 +21,13 @@ PRODUCTS = {
     "odd": (PRODUCT, "bf16", False, "M: 33, N: 35, K: 37", ""),
     "no_k": (PRODUCT, "bf16", True, "M: 33, N: 32, K: 0", ""),
     "parts": (PRODUCT, "bf16", True, "M: 40, N: 72, K: 520", "fixed:\n  split_k: {value: 4, because: under test}\n"),
+    # B past LDS: one step of k alone, a pair of steps and one left, one and two left; extents that end inside of a tile
+    "direct_1": (PRODUCT, "bf16", True, "M: 100, N: 72, K: 64", FIXED.format(path="b_direct")),
+    "direct_2": (PRODUCT, "fp16", True, "M: 64, N: 104, K: 128", FIXED.format(path="b_direct")),
+    "direct_odd": (PRODUCT, "bf16", True, "M: 64, N: 128, K: 320", FIXED.format(path="b_direct")),
+    "direct_ragged": (PRODUCT, "bf16", True, "M: 100, N: 200, K: 328", FIXED.format(path="b_direct")),
     "int8": (NARROW.format(sums="int32"), "int8", False, "M: 40, N: 144, K: 272", ""),
+    "fp8_result": (PRODUCT, "fp8_e4m3", True, "M: 40, N: 144, K: 272", ""),
     "fp8": (NARROW.format(sums="float32"), "fp8_e4m3", True, "M: 40, N: 144, K: 272", ""),
 }
 

@@ -19,7 +19,7 @@ from kgen.families.strided.online import online
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace_live
-from kgen.ir.problem import Contract, Problem, Reduce, TensorRole
+from kgen.ir.problem import Combine, Contract, Problem, Reduce, TensorRole
 from kgen.ir.program import Program
 from kgen.ir.verify_problem import verify_problem, verify_program
 from kgen.planning import partition as partition_module
@@ -207,6 +207,19 @@ def test_one_kernel_stays_one_unless_two_are_predicted_faster() -> None:
     cut, (reason,) = partition(program, H200)
     assert len(cut.problems) == 2 and "parts, predicted" in reason and "us in one kernel" in reason
     assert cut == partition(program, H200)[0]
+
+
+def reductions(program: Program) -> list[Combine]:
+    return [s.combine for problem in program.problems for s in problem.body if isinstance(s, Reduce)]
+
+
+def test_exponentials_are_summed_in_one_pass_where_a_row_is_read_again_or_shared_by_a_cluster() -> None:
+    rows, _ = lowered(lambda x: x.softmax(-1), [torch.empty(4096, 4096, dtype=torch.bfloat16)])
+    long, _ = lowered(lambda x: x.softmax(-1), [torch.empty(64, 2**19, dtype=torch.bfloat16)])
+    for device in (load_device("mi300x"), load_device("mi355x")):
+        assert reductions(partition(rows, device)[0]) == [Combine.MAX, Combine.SUM]
+        assert reductions(partition(long, device, may_cut=False)[0]) == [Combine.MAX, Combine.SUMEXP]
+    assert reductions(partition(rows, H200)[0]) == [Combine.MAX, Combine.SUMEXP]
 
 
 def test_names_of_cut_kernels_count_in_launch_order() -> None:

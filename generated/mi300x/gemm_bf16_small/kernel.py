@@ -3,10 +3,10 @@
 A is a, B is b; bf16 products, fp32 sums, bf16 result.
 
 Target: mi300x (gfx942, 304 compute units on 8 dies, each with an L2 of its own).
-Variant default_staged (a on 16 bytes, b on 16 bytes): operands pass through registers into LDS, while MFMA
-  multiplies what came before.
-  tile 64x64x128, 2 stages, 1x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
-  256 workgroups in 1 grid waves, 84% full
+Variant default_b_direct (a on 16 bytes, b on 16 bytes): A passes through registers into LDS, B goes straight to the
+  registers of MFMA.
+  tile 64x64x128, 2 stages, 1x4 warps of 16x16 MFMAs, 32768 bytes of LDS,
+  256 workgroups in 1 grid waves, 42% full
 Variant default_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies what
   came before.
   tile 64x64x128, 2 stages, 1x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
@@ -81,23 +81,23 @@ CASE_DEFAULT = {  # case default
     "d_stride": (1024, 1),
 }
 VARIANTS = (
-    # predicted 12.3 us, bound by latency: 1 grid waves, 84% full; a on 16 bytes, b on 16 bytes
+    # predicted 12.3 us, bound by latency: 1 grid waves, 42% full; a on 16 bytes, b on 16 bytes
     # next best: 64x64x128, predicted 12.3 us
     Variant(
-        name="default_staged",
+        name="default_b_direct",
         **CASE_DEFAULT,
-        load_path="staged",
+        load_path="b_direct",
         tile_m=64,
         tile_n=64,
         tile_k=128,
         warps_m=1,
         warps_n=4,
         mma=16,
-        stages=2,  # 65536 bytes of LDS in all
+        stages=2,  # 32768 bytes of LDS in all
         split_k=1,
         group=8,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=1,  # with 16 registers of sums in each
+        waves=2,  # with 16 registers of sums in each
         a_vector=8,
         b_vector=8,
         d_vector=4,
@@ -126,19 +126,20 @@ VARIANTS = (
 )
 
 
-def rules_default_staged(v):
-    """What a hand edit of a `default_staged` row must keep true: each rule, whether it holds, and its reason."""
+def rules_default_b_direct(v):
+    """What a hand edit of a `default_b_direct` row must keep true: each rule, whether it holds, and its reason."""
     warps = v.warps_m * v.warps_n
     threads = 64 * warps
     row_bytes = v.tile_k * 2
     inst_k = 256 / v.mma
     step_bytes = max(inst_k * 2, 1024 / v.mma)
-    stage_bytes = (v.tile_m + v.tile_n) * row_bytes
+    stage_bytes = v.tile_m * row_bytes
     smem_bytes = max(v.stages * stage_bytes, 0)
     acc_regs = v.tile_m * v.tile_n / (64 * v.warps_m * v.warps_n)
-    fragment_regs = (v.tile_m / (v.warps_m * v.mma) + v.tile_n / (v.warps_n * v.mma)) * step_bytes * v.mma / 256
-    staged_regs = (v.tile_m * row_bytes / 4 + v.tile_n * row_bytes / 4) / threads
-    lane_regs = acc_regs + fragment_regs + staged_regs + 24
+    fragment_regs = v.tile_m / (v.warps_m * v.mma) * step_bytes * v.mma / 256
+    staged_regs = v.tile_m * row_bytes / 4 / threads
+    direct_regs = v.tile_n * row_bytes / (128 * v.warps_n)
+    lane_regs = acc_regs + fragment_regs + staged_regs + direct_regs + 24
     thread_regs = 512 / -(-warps // 4) // 8 * 8
     k_tiles = -(-1024 // v.tile_k)
     part_tiles = -(-k_tiles // v.split_k)
@@ -146,7 +147,6 @@ def rules_default_staged(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = staged_regs
-    addresses = 48 if 1024 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -174,12 +174,7 @@ def rules_default_staged(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
-            v.tile_n * row_bytes % (16 * threads) == 0,
-            "every thread moves as many 16-byte pieces of B",
-        ),
-        (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -224,6 +219,11 @@ def rules_default_staged(v):
             "rows of LDS that the swizzle keeps free of bank conflicts",
         ),
         (
+            "split_k == 1 when load_path == b_direct",
+            v.split_k == 1,
+            "the loop takes two k steps at a time, one in each of two sets of registers",
+        ),
+        (
             "split_k in {1, 2, 4, 8, 16}",
             v.split_k in (1, 2, 4, 8, 16),
             "the second kernel is proven for these",
@@ -239,18 +239,23 @@ def rules_default_staged(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + direct_regs + 64 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + direct_regs + 64 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -276,7 +281,6 @@ def rules_default_staged_any(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
-    addresses = 48 if 1024 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -304,12 +308,12 @@ def rules_default_staged_any(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path == staged",
             v.tile_n * row_bytes % (16 * threads) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
         (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -369,18 +373,23 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + 48 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -496,6 +505,7 @@ class Operand:
 
     pointer: object
     first: object  # elements to the tile's first row
+    left: object  # rows from there to the end of the tensor
     rows: int
     extents: tuple[int, ...]  # of (rows, k, *batch)
     stride: tuple[int, ...]
@@ -508,19 +518,29 @@ def operands(v, a, b, tile):
     first_a = place((m * v.tile_m, 0, *batch), v.a_stride)
     first_b = place((n * v.tile_n, 0, *batch), v.b_stride)
     return (
-        Operand(a, first_a, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
-        Operand(b, first_b, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
+        Operand(a, first_a, v.m - m * v.tile_m, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
+        Operand(b, first_b, v.n - n * v.tile_n, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
     )
 
 
-def source_of(v, operand, step, end):
-    """The operand from k step `step` on; nothing from step `end` on."""
-    first = operand.first + fx.Int64(step) * (v.tile_k * operand.stride[1])
-    return buffer_from(operand.pointer, first, operand.extents, operand.stride, fx.Int32(step) < end)
+def source_of(v, operand, step):
+    """The operand as a buffer, and the elements from there to k step `step`.
+
+    Those go into the copy's scalar offset, so that nothing but one number changes from step to step; of an operand with
+    2 GiB and more ahead of the tile's first row, the buffer's base moves instead.
+    """
+    ahead, reach = v.tile_k * operand.stride[1], v.k * operand.stride[1] + operand.rows * operand.stride[0]
+    if reach * bytes_of(operand.pointer.element_type) < OUTSIDE:
+        return buffer_from(operand.pointer, operand.first, operand.extents, operand.stride), fx.Int32(step) * ahead
+    first = operand.first + fx.Int64(step) * ahead
+    return buffer_from(operand.pointer, first, operand.extents, operand.stride), fx.Int32(0)
 
 
-def within_k(v, step, k, offset, dtype):
-    """The offset of an element at `k` of a step, outside of every buffer where k ends before it."""
+def inside_of(v, operand, step, row, k):
+    """The offset of an element of a k step from the step's first one; outside of every buffer beyond the tensor."""
+    offset, dtype = row * operand.stride[0] + k * operand.stride[1], operand.pointer.element_type
+    if operand.extents[0] % operand.rows:
+        offset = only(row < operand.left, offset, dtype)
     return offset if v.k % v.tile_k == 0 else only(step * v.tile_k + k < v.k, offset, dtype)
 
 
@@ -533,10 +553,15 @@ def steps_of(v, part):
     return part * most, fx.min(fx.Int32(most), steps - part * most)
 
 
-def stage(v, lds, step):
-    """Where A and B of a k step lie in LDS."""
-    a = lds + step % v.stages * ((v.tile_m + v.tile_n) * v.tile_k)
+def stage(v, lds, slot):
+    """Where A and B of a stage lie in LDS."""
+    a = lds + slot * ((v.tile_m + v.tile_n) * v.tile_k)
     return a, a + v.tile_m * v.tile_k
+
+
+def following(v, slot):
+    """The stage after one; the first after the last."""
+    return slot ^ 1 if v.stages == 2 else (slot + 1 == v.stages).select(fx.Int32(0), slot + 1)
 
 
 def row_swizzle(v, row, chunk):
@@ -573,18 +598,17 @@ def read_rows(v, lds, rows, row, count, block):
     return found
 
 
-def load_rows(v, operand, step, end):
+def load_rows(v, operand, step):
     """A tile whose rows are contiguous: memory -> registers, in chunks along k."""
-    source, dtype = source_of(v, operand, step, end), operand.pointer.element_type
+    (source, ahead), dtype = source_of(v, operand, step), operand.pointer.element_type
     length = CHUNK // bytes_of(IN)
     wide = min(operand.vector, length)
     found = []
     for row, k, _ in row_places(v, operand.rows):
         held = registers(length, dtype)
         for i in range(0, length, wide):
-            offset = row * operand.stride[0] + (k + i) * operand.stride[1]
-            offset = within_k(v, step, k + i, offset, dtype)
-            fx.copy(buffer_copy(wide, dtype), view(source + offset, wide), part(held, i, wide))
+            place = view(source + inside_of(v, operand, step, row, k + i), wide)
+            fx.copy(buffer_copy(wide, dtype), place, part(held, i, wide), soffset=ahead)
         found.append(held)
     return found
 
@@ -593,6 +617,30 @@ def store_rows(v, held, lds, rows):
     """The same tile registers -> LDS."""
     for (_, _, at), values in zip(row_places(v, rows), held, strict=True):
         fx.copy(lds_copy(CHUNK // bytes_of(IN), IN), values, view(lds + at, CHUNK // bytes_of(IN)))
+
+
+def pieces_of_b(v):
+    """Blocks along k and MFMAs along n of a warp's part of B, each of which a lane holds `FRAGMENT` elements of."""
+    return v.tile_k // (FRAGMENT * (WARP // v.mma)), v.tile_n // (v.warps_n * v.mma)
+
+
+def load_b(v, operand, step, held):
+    """A warp's part of B of a k step, memory -> registers: the chunks that `read_rows` would find in LDS."""
+    (source, ahead), length, groups = source_of(v, operand, step), CHUNK // bytes_of(IN), WARP // v.mma
+    line, (blocks, tiles) = warp_origin(v)[1] + lane_index() % v.mma, pieces_of_b(v)
+    for block in range(blocks):
+        for tile in range(tiles):
+            for i in range(0, FRAGMENT, length):
+                chunk = (block * FRAGMENT + i) // length * groups + lane_index() // v.mma
+                place = view(source + inside_of(v, operand, step, line + tile * v.mma, chunk * length), length)
+                at = part(held, (block * tiles + tile) * FRAGMENT + i, length)
+                fx.copy(buffer_copy(length, IN), place, at, soffset=ahead)
+
+
+def pieces_for_block(v, held, block):
+    """What `read_rows` would give of B: one piece for each MFMA along n."""
+    tiles = pieces_of_b(v)[1]
+    return [part(held, (block * tiles + tile) * FRAGMENT, FRAGMENT) for tile in range(tiles)]
 
 
 def lane_pieces(v, acc, tile):
@@ -639,38 +687,112 @@ def epilogue(v, acc, tile, part_of_k, d, fused):
         store_piece(v, sums.load(), m, n, inside, buffers)
 
 
+def multiply_b_direct(v, acc, lds_a, b):
+    """acc += the product of one k step."""
+    atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE * WARP // v.mma, IN, ACC))
+    for block in range(v.tile_k // (FRAGMENT * (WARP // v.mma))):
+        held_a = read_rows(v, lds_a, v.tile_m, warp_origin(v)[0], len(acc), block)
+        held_b = pieces_for_block(v, b, block)
+        for first in range(0, FRAGMENT, MFMA_LANE):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
+                    # B first: the registers of a lane then hold neighbouring columns of D
+                    fx.mma_atom_call(atom, sums, part(of_b, first, MFMA_LANE), part(of_a, first, MFMA_LANE), sums)
+
+
+def store_a(v, a, held_a, lds, turn, step):
+    """A of a k step: registers -> one of two stages of LDS."""
+    lds_a = lds + turn * v.tile_m * v.tile_k
+    store_rows(v, held_a, lds_a, v.tile_m)
+
+
+def start_b_direct(v, a, b, lds, held, step):
+    """Fill the first stage of LDS and of registers."""
+    held_a = load_rows(v, a, step)
+    load_b(v, b, step, held[0])
+    store_a(v, a, held_a, lds, 0, step)
+    fx.gpu.barrier()
+
+
+def overlap_b_direct(v, acc, a, b, lds, held, turn, step):
+    """The products of a k step, while the loads of the one that follows, `step`, are in flight."""
+    held_a = load_rows(v, a, step)
+    load_b(v, b, step, held[1 - turn])
+    multiply_b_direct(v, acc, lds + turn * v.tile_m * v.tile_k, held[turn])
+    store_a(v, a, held_a, lds, 1 - turn, step)
+    # loads first and LDS writes last: the compiler would wait for what it has just loaded
+    loads = (v.tile_m * v.tile_k // threads(v) + prod(pieces_of_b(v)) * FRAGMENT) * bytes_of(IN) // CHUNK
+    fx.rocdl.sched_vmem(loads)
+    fx.rocdl.sched_mfma(len(acc) * len(acc[0]) * v.tile_k // (MFMA_LANE * WARP // v.mma))
+    fx.rocdl.sched_dswr(v.tile_m * v.tile_k * bytes_of(IN) // (CHUNK * threads(v)))
+    fx.gpu.barrier()
+
+
+def finish_b_direct(v, acc, a, b, lds, held, steps):
+    """The products of the one or two k steps that are left."""
+    if steps % 2 == 0:
+        overlap_b_direct(v, acc, a, b, lds, held, 0, steps - 1)
+    turn = (steps - 1) % 2
+    multiply_b_direct(v, acc, lds + turn * v.tile_m * v.tile_k, held[turn])
+
+
+def gemm_b_direct(v, write):
+    """The kernel of a row whose A passes through LDS and whose B does not; `write` is what becomes of the sums."""
+
+    @fx.struct
+    class Stages:
+        tiles: fx.Array[IN, v.stages * v.tile_m * v.tile_k, CHUNK]
+
+    @flyc.kernel(known_block_size=[threads(v), 1, 1])
+    def gemm_b_direct_kernel(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer):
+        tile, part_of_k = workgroup(v)
+        lds = fx.SharedAllocator().allocate(Stages).peek().tiles.ptr
+        operand_a, operand_b = operands(v, a, b, tile)
+        acc = accumulators(v)
+        held = [registers(prod(pieces_of_b(v)) * FRAGMENT, IN) for _ in range(2)]
+        steps = steps_of(v, 0)[1]
+        start_b_direct(v, operand_a, operand_b, lds, held, 0)
+        for pair in range(0, (steps - 1) // 2, unroll=1):
+            step = fx.Int32(pair) * 2
+            overlap_b_direct(v, acc, operand_a, operand_b, lds, held, 0, step + 1)
+            overlap_b_direct(v, acc, operand_a, operand_b, lds, held, 1, step + 2)
+        finish_b_direct(v, acc, operand_a, operand_b, lds, held, steps)
+        write(v, acc, tile, part_of_k, d, ())
+
+    return gemm_b_direct_kernel
+
+
 def multiply_staged(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE * WARP // v.mma, IN, ACC))
-    row, column = warp_origin(v)
     for block in range(v.tile_k // (FRAGMENT * (WARP // v.mma))):
-        held_a = read_rows(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows(v, lds_a, v.tile_m, warp_origin(v)[0], len(acc), block)
+        held_b = read_rows(v, lds_b, v.tile_n, warp_origin(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT, MFMA_LANE):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part(b, first, MFMA_LANE), part(a, first, MFMA_LANE), sums)
+                    fx.mma_atom_call(atom, sums, part(of_b, first, MFMA_LANE), part(of_a, first, MFMA_LANE), sums)
 
 
-def load_stage(v, a, b, step, end):
-    """A and B of a k step: memory -> registers; zeros from step `end` on."""
-    return load_rows(v, a, step, end), load_rows(v, b, step, end)
+def load_stage(v, a, b, step):
+    """A and B of a k step: memory -> registers."""
+    return load_rows(v, a, step), load_rows(v, b, step)
 
 
-def store_stage(v, a, b, held, lds, step):
-    """The same registers -> LDS."""
+def store_stage(v, a, b, held, lds, slot, step):
+    """The same registers -> a stage of LDS."""
     held_a, held_b = held
-    lds_a, lds_b = stage(v, lds, step)
+    lds_a, lds_b = stage(v, lds, slot)
     store_rows(v, held_a, lds_a, v.tile_m)
     store_rows(v, held_b, lds_b, v.tile_n)
 
 
-def overlap_staged(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the loads of the one that follows are in flight."""
-    held = load_stage(v, a, b, step + 1, end)
-    multiply_staged(v, acc, *stage(v, lds, step))
-    store_stage(v, a, b, held, lds, step + 1)
+def overlap_staged(v, acc, a, b, lds, slot, step):
+    """The products of a stage, while the loads of k step `step` are in flight, which follows it."""
+    held = load_stage(v, a, b, step)
+    multiply_staged(v, acc, *stage(v, lds, slot))
+    store_stage(v, a, b, held, lds, following(v, slot), step)
 
 
 def gemm_staged(v, write):
@@ -687,16 +809,29 @@ def gemm_staged(v, write):
         operand_a, operand_b = operands(v, a, b, tile)
         acc = accumulators(v)
         first, count = steps_of(v, part_of_k)
-        end = first + count
-        held = load_stage(v, operand_a, operand_b, first, end)
-        store_stage(v, operand_a, operand_b, held, lds, first)
+        slot = fx.Int32(0)
+        store_stage(v, operand_a, operand_b, load_stage(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for done in range(0, count):
-            overlap_staged(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
+        for step in range(first + 1, first + count, unroll=1):
+            overlap_staged(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
+            slot = following(v, slot)
             fx.gpu.barrier()
+        multiply_staged(v, acc, *stage(v, lds, slot))
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_staged_kernel
+
+
+def launch_b_direct(v):
+    """The launch of a `b_direct` row: one workgroup for each tile of D."""
+    kernel = gemm_b_direct(v, epilogue)
+
+    @flyc.jit
+    def launch(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer, stream: fx.Stream):
+        of_tiles = kernel(a, b, d, value_attrs={"rocdl.waves_per_eu": v.waves})
+        of_tiles.launch(grid=(tiles(v)[2], 1, 1), block=(threads(v), 1, 1), stream=stream)
+
+    return launch
 
 
 def launch_staged(v):
@@ -713,10 +848,11 @@ def launch_staged(v):
 
 NAME = "gemm_bf16_small"
 RULES = {
-    "default_staged": rules_default_staged,
+    "default_b_direct": rules_default_b_direct,
     "default_staged_any": rules_default_staged_any,
 }
 LAUNCH = {
+    "b_direct": launch_b_direct,
     "staged": launch_staged,
 }
 # Element types of what a launch takes: operands, D, what the epilogue reads.
@@ -729,7 +865,7 @@ PLAN = {
         (1024, 1024),
         (1024, 1),
         {
-            "default_staged": 16,
+            "default_b_direct": 16,
             "default_staged_any": 1,
         },
     ),

@@ -9,10 +9,10 @@ Kernel 0:
     weight_value:bf16 = load weight[n, k]
     acc:fp32 = contract[k] x_value, weight_value
     store acc -> buffer_0[m, n]
-  Variant default_0_staged (x on 16 bytes, weight on 16 bytes): operands pass through registers into LDS, while MFMA
-    multiplies what came before.
-    tile 256x256x32, 2 stages, 2x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
-    512 workgroups in 2 grid waves, 84% full
+  Variant default_0_b_direct (x on 16 bytes, weight on 16 bytes): A passes through registers into LDS, B goes
+    straight to the registers of MFMA.
+    tile 128x128x128, 2 stages, 1x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
+    2048 workgroups in 7 grid waves, 96% full
   Variant default_0_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies
     what came before.
     tile 128x128x64, 2 stages, 2x2 warps of 16x16 MFMAs, 65536 bytes of LDS,
@@ -26,7 +26,7 @@ Kernel 1:
     max:fp32 = reduce.max[r] buffer_0_value
     sub:fp32 = sub buffer_0_value, max
     exp:fp32 = exp sub
-    sum:fp32 = reduce.sumexp[r] buffer_0_value
+    sum:fp32 = reduce.sum[r] exp
     div:fp32 = div exp, sum
     store div -> out[i, r]
   Variant default_1_resident_any (any base address): resident, 2 x 8 elements a thread, 512 threads, 512 of them a
@@ -211,22 +211,14 @@ def combine_row(v, state, across, slots):
     return across(tuple(slot[warp // warps * warps + fx.lane_id() % warps] for slot in slots), warps)
 
 
-def center_of(largest):
-    """What to take off exponents: the largest of them, or 0 where that is minus infinity, whose exp is 0 anyway."""
-    return (largest == float("-inf")).select(fx.Float32(0.0), largest)
+def join_max(a, b):
+    """The larger of two partial maxima."""
+    return (maximum(a[0], b[0]),)
 
 
-def join_exponents(a, b):
-    """(largest, sum of exp(x - largest)) of two sets of values together."""
-    largest = fx.max(a[0], b[0])
-    center = center_of(largest)
-    return largest, a[1] * exp_approximate(a[0] - center) + b[1] * exp_approximate(b[0] - center)
-
-
-def exponents_across(state, width):
-    """(largest, sum of exp(x - largest)) of `width` neighbouring lanes together: the largest of all comes first."""
-    (largest,) = largest_across((state[0],), width)
-    return largest, *sum_across((state[1] * exp_approximate(state[0] - center_of(largest)),), width)
+def join_sum(a, b):
+    """The sum of two partial sums."""
+    return (a[0] + b[0],)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -285,23 +277,23 @@ CASE_DEFAULT_0 = {  # case default
     "d_stride": (8192, 1),
 }
 VARIANTS_0 = (
-    # predicted 327.0 us, bound by mma: 2 grid waves, 84% full; x on 16 bytes, weight on 16 bytes
-    # next best: 256x256x32, predicted 327.0 us
+    # predicted 287.1 us, bound by mma: 7 grid waves, 96% full; x on 16 bytes, weight on 16 bytes
+    # next best: 128x128x128, predicted 287.1 us
     Variant_0(
-        name="default_0_staged",
+        name="default_0_b_direct",
         **CASE_DEFAULT_0,
-        load_path="staged",
-        tile_m=256,
-        tile_n=256,
-        tile_k=32,
-        warps_m=2,
+        load_path="b_direct",
+        tile_m=128,
+        tile_n=128,
+        tile_k=128,
+        warps_m=1,
         warps_n=4,
         mma=16,
         stages=2,  # 65536 bytes of LDS in all
         split_k=1,
         group=8,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=2,  # with 128 registers of sums in each
+        waves=1,  # with 64 registers of sums in each
         a_vector=8,
         b_vector=8,
         d_vector=4,
@@ -330,19 +322,20 @@ VARIANTS_0 = (
 )
 
 
-def rules_default_0_staged_0(v):
-    """What a hand edit of a `default_0_staged` row must keep true: each rule, whether it holds, and its reason."""
+def rules_default_0_b_direct_0(v):
+    """What a hand edit of a `default_0_b_direct` row must keep true: each rule, whether it holds, and its reason."""
     warps = v.warps_m * v.warps_n
     threads_0 = 64 * warps
     row_bytes = v.tile_k * 2
     inst_k = 256 / v.mma
     step_bytes = max(inst_k * 2, 1024 / v.mma)
-    stage_bytes = (v.tile_m + v.tile_n) * row_bytes
+    stage_bytes = v.tile_m * row_bytes
     smem_bytes = max(v.stages * stage_bytes, 0)
     acc_regs = v.tile_m * v.tile_n / (64 * v.warps_m * v.warps_n)
-    fragment_regs = (v.tile_m / (v.warps_m * v.mma) + v.tile_n / (v.warps_n * v.mma)) * step_bytes * v.mma / 256
-    staged_regs = (v.tile_m * row_bytes / 4 + v.tile_n * row_bytes / 4) / threads_0
-    lane_regs = acc_regs + fragment_regs + staged_regs + 24
+    fragment_regs = v.tile_m / (v.warps_m * v.mma) * step_bytes * v.mma / 256
+    staged_regs = v.tile_m * row_bytes / 4 / threads_0
+    direct_regs = v.tile_n * row_bytes / (128 * v.warps_n)
+    lane_regs = acc_regs + fragment_regs + staged_regs + direct_regs + 24
     thread_regs = 512 / -(-warps // 4) // 8 * 8
     k_tiles = -(-4096 // v.tile_k)
     part_tiles = -(-k_tiles // v.split_k)
@@ -350,7 +343,6 @@ def rules_default_0_staged_0(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = staged_regs
-    addresses = 48 if 4096 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -378,12 +370,7 @@ def rules_default_0_staged_0(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
-            v.tile_n * row_bytes % (16 * threads_0) == 0,
-            "every thread moves as many 16-byte pieces of B",
-        ),
-        (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -428,6 +415,11 @@ def rules_default_0_staged_0(v):
             "rows of LDS that the swizzle keeps free of bank conflicts",
         ),
         (
+            "split_k == 1 when load_path == b_direct",
+            v.split_k == 1,
+            "the loop takes two k steps at a time, one in each of two sets of registers",
+        ),
+        (
             "split_k in {1, 2, 4, 8, 16}",
             v.split_k in (1, 2, 4, 8, 16),
             "the second kernel is proven for these",
@@ -443,18 +435,23 @@ def rules_default_0_staged_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads_0 <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + direct_regs + 64 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + direct_regs + 64 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -480,7 +477,6 @@ def rules_default_0_staged_any_0(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
-    addresses = 48 if 4096 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -508,12 +504,12 @@ def rules_default_0_staged_any_0(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path == staged",
             v.tile_n * row_bytes % (16 * threads_0) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
         (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -573,18 +569,23 @@ def rules_default_0_staged_any_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads_0 <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + 48 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -700,6 +701,7 @@ class Operand_0:
 
     pointer: object
     first: object  # elements to the tile's first row
+    left: object  # rows from there to the end of the tensor
     rows: int
     extents: tuple[int, ...]  # of (rows, k, *batch)
     stride: tuple[int, ...]
@@ -712,19 +714,29 @@ def operands_0(v, a, b, tile):
     first_a = place_0((m * v.tile_m, 0, *batch), v.a_stride)
     first_b = place_0((n * v.tile_n, 0, *batch), v.b_stride)
     return (
-        Operand_0(a, first_a, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
-        Operand_0(b, first_b, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
+        Operand_0(a, first_a, v.m - m * v.tile_m, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
+        Operand_0(b, first_b, v.n - n * v.tile_n, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
     )
 
 
-def source_of_0(v, operand, step, end):
-    """The operand from k step `step` on; nothing from step `end` on."""
-    first = operand.first + fx.Int64(step) * (v.tile_k * operand.stride[1])
-    return buffer_from_0(operand.pointer, first, operand.extents, operand.stride, fx.Int32(step) < end)
+def source_of_0(v, operand, step):
+    """The operand as a buffer, and the elements from there to k step `step`.
+
+    Those go into the copy's scalar offset, so that nothing but one number changes from step to step; of an operand with
+    2 GiB and more ahead of the tile's first row, the buffer's base moves instead.
+    """
+    ahead, reach = v.tile_k * operand.stride[1], v.k * operand.stride[1] + operand.rows * operand.stride[0]
+    if reach * bytes_of_0(operand.pointer.element_type) < OUTSIDE_0:
+        return buffer_from_0(operand.pointer, operand.first, operand.extents, operand.stride), fx.Int32(step) * ahead
+    first = operand.first + fx.Int64(step) * ahead
+    return buffer_from_0(operand.pointer, first, operand.extents, operand.stride), fx.Int32(0)
 
 
-def within_k_0(v, step, k, offset, dtype):
-    """The offset of an element at `k` of a step, outside of every buffer where k ends before it."""
+def inside_of_0(v, operand, step, row, k):
+    """The offset of an element of a k step from the step's first one; outside of every buffer beyond the tensor."""
+    offset, dtype = row * operand.stride[0] + k * operand.stride[1], operand.pointer.element_type
+    if operand.extents[0] % operand.rows:
+        offset = only_0(row < operand.left, offset, dtype)
     return offset if v.k % v.tile_k == 0 else only_0(step * v.tile_k + k < v.k, offset, dtype)
 
 
@@ -737,10 +749,15 @@ def steps_of_0(v, part_0):
     return part_0 * most, fx.min(fx.Int32(most), steps - part_0 * most)
 
 
-def stage_0(v, lds, step):
-    """Where A and B of a k step lie in LDS."""
-    a = lds + step % v.stages * ((v.tile_m + v.tile_n) * v.tile_k)
+def stage_0(v, lds, slot):
+    """Where A and B of a stage lie in LDS."""
+    a = lds + slot * ((v.tile_m + v.tile_n) * v.tile_k)
     return a, a + v.tile_m * v.tile_k
+
+
+def following_0(v, slot):
+    """The stage after one; the first after the last."""
+    return slot ^ 1 if v.stages == 2 else (slot + 1 == v.stages).select(fx.Int32(0), slot + 1)
 
 
 def row_swizzle_0(v, row, chunk):
@@ -777,18 +794,17 @@ def read_rows_0(v, lds, rows, row, count, block):
     return found
 
 
-def load_rows_0(v, operand, step, end):
+def load_rows_0(v, operand, step):
     """A tile whose rows are contiguous: memory -> registers, in chunks along k."""
-    source, dtype = source_of_0(v, operand, step, end), operand.pointer.element_type
+    (source, ahead), dtype = source_of_0(v, operand, step), operand.pointer.element_type
     length = CHUNK_0 // bytes_of_0(IN_0)
     wide = min(operand.vector, length)
     found = []
     for row, k, _ in row_places_0(v, operand.rows):
         held = registers_0(length, dtype)
         for i in range(0, length, wide):
-            offset = row * operand.stride[0] + (k + i) * operand.stride[1]
-            offset = within_k_0(v, step, k + i, offset, dtype)
-            fx.copy(buffer_copy_0(wide, dtype), view_0(source + offset, wide), part_0(held, i, wide))
+            place_0 = view_0(source + inside_of_0(v, operand, step, row, k + i), wide)
+            fx.copy(buffer_copy_0(wide, dtype), place_0, part_0(held, i, wide), soffset=ahead)
         found.append(held)
     return found
 
@@ -797,6 +813,30 @@ def store_rows_0(v, held, lds, rows):
     """The same tile registers -> LDS."""
     for (_, _, at), values in zip(row_places_0(v, rows), held, strict=True):
         fx.copy(lds_copy_0(CHUNK_0 // bytes_of_0(IN_0), IN_0), values, view_0(lds + at, CHUNK_0 // bytes_of_0(IN_0)))
+
+
+def pieces_of_b_0(v):
+    """Blocks along k and MFMAs along n of a warp's part of B, each of which a lane holds `FRAGMENT` elements of."""
+    return v.tile_k // (FRAGMENT_0 * (WARP_0 // v.mma)), v.tile_n // (v.warps_n * v.mma)
+
+
+def load_b_0(v, operand, step, held):
+    """A warp's part of B of a k step, memory -> registers: the chunks that `read_rows` would find in LDS."""
+    (source, ahead), length, groups = source_of_0(v, operand, step), CHUNK_0 // bytes_of_0(IN_0), WARP_0 // v.mma
+    line, (blocks, tiles_0) = warp_origin_0(v)[1] + lane_index_0() % v.mma, pieces_of_b_0(v)
+    for block in range(blocks):
+        for tile in range(tiles_0):
+            for i in range(0, FRAGMENT_0, length):
+                chunk = (block * FRAGMENT_0 + i) // length * groups + lane_index_0() // v.mma
+                place_0 = view_0(source + inside_of_0(v, operand, step, line + tile * v.mma, chunk * length), length)
+                at = part_0(held, (block * tiles_0 + tile) * FRAGMENT_0 + i, length)
+                fx.copy(buffer_copy_0(length, IN_0), place_0, at, soffset=ahead)
+
+
+def pieces_for_block_0(v, held, block):
+    """What `read_rows` would give of B: one piece for each MFMA along n."""
+    tiles_0 = pieces_of_b_0(v)[1]
+    return [part_0(held, (block * tiles_0 + tile) * FRAGMENT_0, FRAGMENT_0) for tile in range(tiles_0)]
 
 
 def lane_pieces_0(v, acc, tile):
@@ -844,38 +884,116 @@ def epilogue_0(v, acc, tile, part_of_k, d, fused):
         store_piece_0(v, sums.load(), m, n, inside, buffers)
 
 
+def multiply_b_direct_0(v, acc, lds_a, b):
+    """acc += the product of one k step."""
+    atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE_0 * WARP_0 // v.mma, IN_0, ACC_0))
+    for block in range(v.tile_k // (FRAGMENT_0 * (WARP_0 // v.mma))):
+        held_a = read_rows_0(v, lds_a, v.tile_m, warp_origin_0(v)[0], len(acc), block)
+        held_b = pieces_for_block_0(v, b, block)
+        for first in range(0, FRAGMENT_0, MFMA_LANE_0):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
+                    # B first: the registers of a lane then hold neighbouring columns of D
+                    fx.mma_atom_call(
+                        atom, sums, part_0(of_b, first, MFMA_LANE_0), part_0(of_a, first, MFMA_LANE_0), sums
+                    )
+
+
+def store_a_0(v, a, held_a, lds, turn, step):
+    """A of a k step: registers -> one of two stages of LDS."""
+    lds_a = lds + turn * v.tile_m * v.tile_k
+    store_rows_0(v, held_a, lds_a, v.tile_m)
+
+
+def start_b_direct_0(v, a, b, lds, held, step):
+    """Fill the first stage of LDS and of registers."""
+    held_a = load_rows_0(v, a, step)
+    load_b_0(v, b, step, held[0])
+    store_a_0(v, a, held_a, lds, 0, step)
+    fx.gpu.barrier()
+
+
+def overlap_b_direct_0(v, acc, a, b, lds, held, turn, step):
+    """The products of a k step, while the loads of the one that follows, `step`, are in flight."""
+    held_a = load_rows_0(v, a, step)
+    load_b_0(v, b, step, held[1 - turn])
+    multiply_b_direct_0(v, acc, lds + turn * v.tile_m * v.tile_k, held[turn])
+    store_a_0(v, a, held_a, lds, 1 - turn, step)
+    # loads first and LDS writes last: the compiler would wait for what it has just loaded
+    loads = (v.tile_m * v.tile_k // threads_0(v) + prod(pieces_of_b_0(v)) * FRAGMENT_0) * bytes_of_0(IN_0) // CHUNK_0
+    fx.rocdl.sched_vmem(loads)
+    fx.rocdl.sched_mfma(len(acc) * len(acc[0]) * v.tile_k // (MFMA_LANE_0 * WARP_0 // v.mma))
+    fx.rocdl.sched_dswr(v.tile_m * v.tile_k * bytes_of_0(IN_0) // (CHUNK_0 * threads_0(v)))
+    fx.gpu.barrier()
+
+
+def finish_b_direct_0(v, acc, a, b, lds, held, steps):
+    """The products of the one or two k steps that are left."""
+    if steps % 2 == 0:
+        overlap_b_direct_0(v, acc, a, b, lds, held, 0, steps - 1)
+    turn = (steps - 1) % 2
+    multiply_b_direct_0(v, acc, lds + turn * v.tile_m * v.tile_k, held[turn])
+
+
+def gemm_b_direct_0(v, write):
+    """The kernel of a row whose A passes through LDS and whose B does not; `write` is what becomes of the sums."""
+
+    @fx.struct
+    class Stages:
+        tiles: fx.Array[IN_0, v.stages * v.tile_m * v.tile_k, CHUNK_0]
+
+    @flyc.kernel(known_block_size=[threads_0(v), 1, 1])
+    def gemm_b_direct_kernel(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer):
+        tile, part_of_k = workgroup_0(v)
+        lds = fx.SharedAllocator().allocate(Stages).peek().tiles.ptr
+        operand_a, operand_b = operands_0(v, a, b, tile)
+        acc = accumulators_0(v)
+        held = [registers_0(prod(pieces_of_b_0(v)) * FRAGMENT_0, IN_0) for _ in range(2)]
+        steps = steps_of_0(v, 0)[1]
+        start_b_direct_0(v, operand_a, operand_b, lds, held, 0)
+        for pair in range(0, (steps - 1) // 2, unroll=1):
+            step = fx.Int32(pair) * 2
+            overlap_b_direct_0(v, acc, operand_a, operand_b, lds, held, 0, step + 1)
+            overlap_b_direct_0(v, acc, operand_a, operand_b, lds, held, 1, step + 2)
+        finish_b_direct_0(v, acc, operand_a, operand_b, lds, held, steps)
+        write(v, acc, tile, part_of_k, d, ())
+
+    return gemm_b_direct_kernel
+
+
 def multiply_staged_0(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE_0 * WARP_0 // v.mma, IN_0, ACC_0))
-    row, column = warp_origin_0(v)
     for block in range(v.tile_k // (FRAGMENT_0 * (WARP_0 // v.mma))):
-        held_a = read_rows_0(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows_0(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows_0(v, lds_a, v.tile_m, warp_origin_0(v)[0], len(acc), block)
+        held_b = read_rows_0(v, lds_b, v.tile_n, warp_origin_0(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT_0, MFMA_LANE_0):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part_0(b, first, MFMA_LANE_0), part_0(a, first, MFMA_LANE_0), sums)
+                    fx.mma_atom_call(
+                        atom, sums, part_0(of_b, first, MFMA_LANE_0), part_0(of_a, first, MFMA_LANE_0), sums
+                    )
 
 
-def load_stage_0(v, a, b, step, end):
-    """A and B of a k step: memory -> registers; zeros from step `end` on."""
-    return load_rows_0(v, a, step, end), load_rows_0(v, b, step, end)
+def load_stage_0(v, a, b, step):
+    """A and B of a k step: memory -> registers."""
+    return load_rows_0(v, a, step), load_rows_0(v, b, step)
 
 
-def store_stage_0(v, a, b, held, lds, step):
-    """The same registers -> LDS."""
+def store_stage_0(v, a, b, held, lds, slot, step):
+    """The same registers -> a stage of LDS."""
     held_a, held_b = held
-    lds_a, lds_b = stage_0(v, lds, step)
+    lds_a, lds_b = stage_0(v, lds, slot)
     store_rows_0(v, held_a, lds_a, v.tile_m)
     store_rows_0(v, held_b, lds_b, v.tile_n)
 
 
-def overlap_staged_0(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the loads of the one that follows are in flight."""
-    held = load_stage_0(v, a, b, step + 1, end)
-    multiply_staged_0(v, acc, *stage_0(v, lds, step))
-    store_stage_0(v, a, b, held, lds, step + 1)
+def overlap_staged_0(v, acc, a, b, lds, slot, step):
+    """The products of a stage, while the loads of k step `step` are in flight, which follows it."""
+    held = load_stage_0(v, a, b, step)
+    multiply_staged_0(v, acc, *stage_0(v, lds, slot))
+    store_stage_0(v, a, b, held, lds, following_0(v, slot), step)
 
 
 def gemm_staged_0(v, write):
@@ -892,16 +1010,29 @@ def gemm_staged_0(v, write):
         operand_a, operand_b = operands_0(v, a, b, tile)
         acc = accumulators_0(v)
         first, count = steps_of_0(v, part_of_k)
-        end = first + count
-        held = load_stage_0(v, operand_a, operand_b, first, end)
-        store_stage_0(v, operand_a, operand_b, held, lds, first)
+        slot = fx.Int32(0)
+        store_stage_0(v, operand_a, operand_b, load_stage_0(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for done in range(0, count):
-            overlap_staged_0(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
+        for step in range(first + 1, first + count, unroll=1):
+            overlap_staged_0(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
+            slot = following_0(v, slot)
             fx.gpu.barrier()
+        multiply_staged_0(v, acc, *stage_0(v, lds, slot))
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_staged_kernel
+
+
+def launch_b_direct_0(v):
+    """The launch of a `b_direct` row: one workgroup for each tile of D."""
+    kernel = gemm_b_direct_0(v, epilogue_0)
+
+    @flyc.jit
+    def launch(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer, stream: fx.Stream):
+        of_tiles = kernel(a, b, d, value_attrs={"rocdl.waves_per_eu": v.waves})
+        of_tiles.launch(grid=(tiles_0(v)[2], 1, 1), block=(threads_0(v), 1, 1), stream=stream)
+
+    return launch
 
 
 def launch_staged_0(v):
@@ -922,8 +1053,8 @@ def launch_staged_0(v):
 
 
 VARIANTS_1 = (
-    # predicted 39.0 us, bound by memory; any base address
-    # next best: resident, 4 x 4 elements a thread, 512 threads, 512 of them a row, predicted 39.1 us
+    # predicted 38.8 us, bound by memory; any base address
+    # next best: resident, 4 x 4 elements a thread, 512 threads, 512 of them a row, predicted 38.9 us
     Variant(
         name="default_1_resident_any",
         launch="launch_linear_softmax_bf16_1_resident",
@@ -949,12 +1080,12 @@ def rules_default_1_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -1021,7 +1152,8 @@ def linear_softmax_bf16_1_resident(v: fx.Constexpr[tuple], buffer_0: fx.Tensor, 
     buffer_0 = bounded(buffer_0)
     out = bounded(out)
     smem = fx.SharedAllocator()
-    sumexp_0_parts = exchange(v, smem, fx.Float32, fx.Float32)
+    max_0_parts = exchange(v, smem, fx.Float32)
+    sum_1_parts = exchange(v, smem, fx.Float32)
     row, lane, lanes = place_in_row(v)
     is_row, at_row = row_of(v, row, 1)
     buffer_0_raw = {}
@@ -1031,36 +1163,35 @@ def linear_softmax_bf16_1_resident(v: fx.Constexpr[tuple], buffer_0: fx.Tensor, 
         read(
             v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row, at_col), buffer_0_at.cols[0], inside, buffer_0_raw, s
         )
-    sumexp_0_top = fx.Float32(float("-inf"))
-    sumexp_0 = fx.Float32(0.0)
-    sumexp_0_largest = fx.Float32(float("-inf"))
-    sumexp_0_part = fx.Float32(0.0)
+    max_0 = fx.Float32(float("-inf"))
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x0 = buffer_0_raw[e, s].to(fx.Float32)
-            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, fx.Float32(float("-inf"))))
+            max_0 = join_max((max_0,), (within(v, inside, x0, fx.Float32(float("-inf"))),))[0]
+    (max_0,) = combine_row(v, (max_0,), largest_across, max_0_parts)
+    sum_1 = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x1 = buffer_0_raw[e, s].to(fx.Float32)
-            x2 = within(v, inside, exp_approximate(x1 - center_of(sumexp_0_largest)), 0.0)
-            sumexp_0_part = sumexp_0_part + x2
-    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), exponents_across, sumexp_0_parts)
+            x2 = x1 - max_0
+            x3 = exp_approximate(x2)
+            sum_1 = join_sum((sum_1,), (within(v, inside, x3, fx.Float32(0.0)),))[0]
+    (sum_1,) = combine_row(v, (sum_1,), sum_across, sum_1_parts)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out_new = {}
         for e in fx.range_constexpr(v.vec):
-            x3 = buffer_0_raw[e, s].to(fx.Float32)
-            x4 = x3 - sumexp_0_top
-            x5 = exp_approximate(x4)
-            x6 = reciprocal(sumexp_0)
-            x7 = x5 * x6
-            out_new[e, 0] = x7.to(fx.BFloat16)
+            x4 = buffer_0_raw[e, s].to(fx.Float32)
+            x5 = x4 - max_0
+            x6 = exp_approximate(x5)
+            x7 = reciprocal(sum_1)
+            x8 = x6 * x7
+            out_new[e, 0] = x8.to(fx.BFloat16)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
@@ -1087,12 +1218,12 @@ VARIANTS = (
     *VARIANTS_1,
 )
 LAUNCH = {
-    "default_0_staged": launch_staged_0,
+    "default_0_b_direct": launch_b_direct_0,
     "default_0_staged_any": launch_staged_0,
     "default_1_resident_any": launch_linear_softmax_bf16_1_resident,
 }
 RULES = {
-    "default_0_staged": rules_default_0_staged_0,
+    "default_0_b_direct": rules_default_0_b_direct_0,
     "default_0_staged_any": rules_default_0_staged_any_0,
     "default_1_resident_any": rules_default_1_resident_any,
 }
@@ -1106,7 +1237,7 @@ PLAN = {
             ((4096, 8192), (8192, 1)),
         ),
         (
-            {"default_0_staged": 16, "default_0_staged_any": 1},
+            {"default_0_b_direct": 16, "default_0_staged_any": 1},
             {"default_1_resident_any": 1},
         ),
     ),
@@ -1114,7 +1245,7 @@ PLAN = {
 # Element types of what the launch of each variant of a product takes: operands, D, sums over parts of k where a variant
 # has those, what the epilogue reads.
 POINTERS = {
-    "default_0_staged": (fx.BFloat16, fx.BFloat16, fx.BFloat16),
+    "default_0_b_direct": (fx.BFloat16, fx.BFloat16, fx.BFloat16),
     "default_0_staged_any": (fx.BFloat16, fx.BFloat16, fx.BFloat16),
 }
 

@@ -8,7 +8,7 @@
     max:fp32 = reduce.max[n] x_value
     sub:fp32 = sub x_value, max
     exp:fp32 = exp sub
-    sum:fp32 = reduce.sumexp[n] x_value
+    sum:fp32 = reduce.sum[n] exp
     div:fp32 = div exp, sum
     store div -> out[m, n]
 
@@ -80,8 +80,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 21.2 us, bound by memory; x on 16 bytes
-    # next best: resident, 2 x 4 elements a thread, 512 threads, 32 of them a row, predicted 21.4 us
+    # predicted 21.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 1 x 8 elements a thread, 1024 threads, 32 of them a row, predicted 21.3 us
     Variant(
         name="rows_256_resident",
         launch="launch_softmax_bf16_resident",
@@ -99,8 +99,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 22.6 us, bound by memory; any base address
-    # next best: resident, 8 x 1 elements a thread, 1024 threads, 32 of them a row, predicted 23.1 us
+    # predicted 22.4 us, bound by memory; any base address
+    # next best: resident, 8 x 1 elements a thread, 1024 threads, 32 of them a row, predicted 22.8 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -118,8 +118,8 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 143.5 us, bound by memory; x on 16 bytes
-    # next best: resident, 2 x 8 elements a thread, 512 threads, 256 of them a row, predicted 143.7 us
+    # predicted 143.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 2 x 8 elements a thread, 512 threads, 256 of them a row, predicted 143.1 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
@@ -137,8 +137,8 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 146.3 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 512 threads, 256 of them a row, predicted 147.2 us
+    # predicted 145.4 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 256 of them a row, predicted 146.0 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -202,12 +202,12 @@ def rules_rows_256_resident(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -272,12 +272,12 @@ def rules_rows_256_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -342,12 +342,12 @@ def rules_rows_4096_resident(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -412,12 +412,12 @@ def rules_rows_4096_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -752,6 +752,16 @@ def exponents_across(state, width):
     return largest, *sum_across((state[1] * exp_approximate(state[0] - center_of(largest)),), width)
 
 
+def join_max(a, b):
+    """The larger of two partial maxima."""
+    return (maximum(a[0], b[0]),)
+
+
+def join_sum(a, b):
+    """The sum of two partial sums."""
+    return (a[0] + b[0],)
+
+
 @flyc.kernel
 def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
     """The threads of a row hold its elements in registers through all phases."""
@@ -759,7 +769,8 @@ def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
     x = bounded(x)
     out = bounded(out)
     smem = fx.SharedAllocator()
-    sumexp_0_parts = exchange(v, smem, fx.Float32, fx.Float32)
+    max_0_parts = exchange(v, smem, fx.Float32)
+    sum_1_parts = exchange(v, smem, fx.Float32)
     row, lane, lanes = place_in_row(v)
     is_row, at_row = row_of(v, row, 1)
     x_raw = {}
@@ -767,36 +778,35 @@ def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-    sumexp_0_top = fx.Float32(float("-inf"))
-    sumexp_0 = fx.Float32(0.0)
-    sumexp_0_largest = fx.Float32(float("-inf"))
-    sumexp_0_part = fx.Float32(0.0)
+    max_0 = fx.Float32(float("-inf"))
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x0 = x_raw[e, s].to(fx.Float32)
-            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, fx.Float32(float("-inf"))))
+            max_0 = join_max((max_0,), (within(v, inside, x0, fx.Float32(float("-inf"))),))[0]
+    (max_0,) = combine_row(v, (max_0,), largest_across, max_0_parts)
+    sum_1 = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x1 = x_raw[e, s].to(fx.Float32)
-            x2 = within(v, inside, exp_approximate(x1 - center_of(sumexp_0_largest)), 0.0)
-            sumexp_0_part = sumexp_0_part + x2
-    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), exponents_across, sumexp_0_parts)
+            x2 = x1 - max_0
+            x3 = exp_approximate(x2)
+            sum_1 = join_sum((sum_1,), (within(v, inside, x3, fx.Float32(0.0)),))[0]
+    (sum_1,) = combine_row(v, (sum_1,), sum_across, sum_1_parts)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out_new = {}
         for e in fx.range_constexpr(v.vec):
-            x3 = x_raw[e, s].to(fx.Float32)
-            x4 = x3 - sumexp_0_top
-            x5 = exp_approximate(x4)
-            x6 = reciprocal(sumexp_0)
-            x7 = x5 * x6
-            out_new[e, 0] = x7.to(fx.BFloat16)
+            x4 = x_raw[e, s].to(fx.Float32)
+            x5 = x4 - max_0
+            x6 = exp_approximate(x5)
+            x7 = reciprocal(sum_1)
+            x8 = x6 * x7
+            out_new[e, 0] = x8.to(fx.BFloat16)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

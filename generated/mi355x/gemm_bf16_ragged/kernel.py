@@ -173,7 +173,7 @@ def rules_default_async(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path in {async, staged}",
             v.tile_n * row_bytes % (16 * threads) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
@@ -243,17 +243,22 @@ def rules_default_async(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
             read_ahead + addresses <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
             acc_regs + read_ahead + addresses <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
@@ -280,7 +285,6 @@ def rules_default_staged_any(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
-    addresses = 48 if 4088 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -308,12 +312,12 @@ def rules_default_staged_any(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path in {async, staged}",
             v.tile_n * row_bytes % (16 * threads) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
         (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -338,7 +342,7 @@ def rules_default_staged_any(v):
             "the last part of k has something to sum",
         ),
         (
-            "stages == 2 when load_path == staged",
+            "stages == 2 when load_path in {staged, b_direct}",
             v.stages == 2,
             "the loop reads one buffer of LDS while it fills the other",
         ),
@@ -373,18 +377,23 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + 48 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -500,6 +509,7 @@ class Operand:
 
     pointer: object
     first: object  # elements to the tile's first row
+    left: object  # rows from there to the end of the tensor
     rows: int
     extents: tuple[int, ...]  # of (rows, k, *batch)
     stride: tuple[int, ...]
@@ -512,19 +522,29 @@ def operands(v, a, b, tile):
     first_a = place((m * v.tile_m, 0, *batch), v.a_stride)
     first_b = place((n * v.tile_n, 0, *batch), v.b_stride)
     return (
-        Operand(a, first_a, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
-        Operand(b, first_b, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
+        Operand(a, first_a, v.m - m * v.tile_m, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
+        Operand(b, first_b, v.n - n * v.tile_n, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
     )
 
 
-def source_of(v, operand, step, end):
-    """The operand from k step `step` on; nothing from step `end` on."""
-    first = operand.first + fx.Int64(step) * (v.tile_k * operand.stride[1])
-    return buffer_from(operand.pointer, first, operand.extents, operand.stride, fx.Int32(step) < end)
+def source_of(v, operand, step):
+    """The operand as a buffer, and the elements from there to k step `step`.
+
+    Those go into the copy's scalar offset, so that nothing but one number changes from step to step; of an operand with
+    2 GiB and more ahead of the tile's first row, the buffer's base moves instead.
+    """
+    ahead, reach = v.tile_k * operand.stride[1], v.k * operand.stride[1] + operand.rows * operand.stride[0]
+    if reach * bytes_of(operand.pointer.element_type) < OUTSIDE:
+        return buffer_from(operand.pointer, operand.first, operand.extents, operand.stride), fx.Int32(step) * ahead
+    first = operand.first + fx.Int64(step) * ahead
+    return buffer_from(operand.pointer, first, operand.extents, operand.stride), fx.Int32(0)
 
 
-def within_k(v, step, k, offset, dtype):
-    """The offset of an element at `k` of a step, outside of every buffer where k ends before it."""
+def inside_of(v, operand, step, row, k):
+    """The offset of an element of a k step from the step's first one; outside of every buffer beyond the tensor."""
+    offset, dtype = row * operand.stride[0] + k * operand.stride[1], operand.pointer.element_type
+    if operand.extents[0] % operand.rows:
+        offset = only(row < operand.left, offset, dtype)
     return offset if v.k % v.tile_k == 0 else only(step * v.tile_k + k < v.k, offset, dtype)
 
 
@@ -537,10 +557,15 @@ def steps_of(v, part):
     return part * most, fx.min(fx.Int32(most), steps - part * most)
 
 
-def stage(v, lds, step):
-    """Where A and B of a k step lie in LDS."""
-    a = lds + step % v.stages * ((v.tile_m + v.tile_n) * v.tile_k)
+def stage(v, lds, slot):
+    """Where A and B of a stage lie in LDS."""
+    a = lds + slot * ((v.tile_m + v.tile_n) * v.tile_k)
     return a, a + v.tile_m * v.tile_k
+
+
+def following(v, slot):
+    """The stage after one; the first after the last."""
+    return slot ^ 1 if v.stages == 2 else (slot + 1 == v.stages).select(fx.Int32(0), slot + 1)
 
 
 def row_swizzle(v, row, chunk):
@@ -577,18 +602,17 @@ def read_rows(v, lds, rows, row, count, block):
     return found
 
 
-def load_rows(v, operand, step, end):
+def load_rows(v, operand, step):
     """A tile whose rows are contiguous: memory -> registers, in chunks along k."""
-    source, dtype = source_of(v, operand, step, end), operand.pointer.element_type
+    (source, ahead), dtype = source_of(v, operand, step), operand.pointer.element_type
     length = CHUNK // bytes_of(IN)
     wide = min(operand.vector, length)
     found = []
     for row, k, _ in row_places(v, operand.rows):
         held = registers(length, dtype)
         for i in range(0, length, wide):
-            offset = row * operand.stride[0] + (k + i) * operand.stride[1]
-            offset = within_k(v, step, k + i, offset, dtype)
-            fx.copy(buffer_copy(wide, dtype), view(source + offset, wide), part(held, i, wide))
+            place = view(source + inside_of(v, operand, step, row, k + i), wide)
+            fx.copy(buffer_copy(wide, dtype), place, part(held, i, wide), soffset=ahead)
         found.append(held)
     return found
 
@@ -599,14 +623,12 @@ def store_rows(v, held, lds, rows):
         fx.copy(lds_copy(CHUNK // bytes_of(IN), IN), values, view(lds + at, CHUNK // bytes_of(IN)))
 
 
-def start_rows(v, operand, lds, step, end):
+def start_rows(v, operand, lds, step):
     """Start the copy of a tile whose rows are contiguous, memory -> LDS: the lanes of a warp fill 1024 bytes of it."""
-    source, length = source_of(v, operand, step, end), CHUNK // bytes_of(IN)
-    first = fx.Int32(fx.thread_idx.x) // WARP * (WARP * length)
+    (source, ahead), length = source_of(v, operand, step), CHUNK // bytes_of(IN)
     for i, (row, k, _) in enumerate(row_places(v, operand.rows)):
-        offset = within_k(v, step, k, row * operand.stride[0] + k * operand.stride[1], IN)
-        target = lds + (first + i * threads(v) * length)
-        fx.copy(copy_to_lds(), view(source + offset, length), view(target, length))
+        place = view(source + inside_of(v, operand, step, row, k), length)
+        fx.copy(copy_to_lds(), place, view(lds + i * threads(v) * length, length), soffset=ahead)
 
 
 def lane_pieces(v, acc, tile):
@@ -705,15 +727,14 @@ def add_row(v, row, n, parts, d, fused):
 def multiply_async(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE * WARP // v.mma, IN, ACC))
-    row, column = warp_origin(v)
     for block in range(v.tile_k // (FRAGMENT * (WARP // v.mma))):
-        held_a = read_rows(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows(v, lds_a, v.tile_m, warp_origin(v)[0], len(acc), block)
+        held_b = read_rows(v, lds_b, v.tile_n, warp_origin(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT, MFMA_LANE):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part(b, first, MFMA_LANE), part(a, first, MFMA_LANE), sums)
+                    fx.mma_atom_call(atom, sums, part(of_b, first, MFMA_LANE), part(of_a, first, MFMA_LANE), sums)
 
 
 def copy_to_lds():
@@ -721,11 +742,17 @@ def copy_to_lds():
     return fx.make_copy_atom(fx.rocdl.cdna4.BufferLoadAsyncLDS128b(), IN)
 
 
-def start_stage(v, a, b, lds, step, end):
-    """Start the copies of A and B of a k step; from step `end` on nothing, for the count of copies alone."""
-    lds_a, lds_b = stage(v, lds, step)
-    start_rows(v, a, lds_a, step, end)
-    start_rows(v, b, lds_b, step, end)
+def share_of_warp(lds):
+    """Where a warp's first copy to LDS goes. A reduction makes the warp's number a scalar, as copies need it."""
+    warp = fx.coop.warp_reduce(fx.Int32(fx.thread_idx.x) // WARP, fx.ReductionOp.MAX)
+    return lds + warp * (WARP * CHUNK // bytes_of(IN))
+
+
+def start_stage(v, a, b, share, slot, step):
+    """Start the copies of A and B of a k step into a stage of LDS."""
+    lds_a, lds_b = stage(v, share, slot)
+    start_rows(v, a, lds_a, step)
+    start_rows(v, b, lds_b, step)
     fx.rocdl.asyncmark()
 
 
@@ -735,10 +762,12 @@ def await_stage(younger):
     fx.gpu.barrier()
 
 
-def overlap_async(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the copies of those that follow are in flight."""
-    start_stage(v, a, b, lds, step + (v.stages - 1), end)
-    multiply_async(v, acc, *stage(v, lds, step))
+def drain_async(v, acc, lds, slot):
+    """The products of the stages that are left when all copies have started."""
+    for younger in reversed(range(v.stages - 1)):
+        await_stage(younger)
+        multiply_async(v, acc, *stage(v, lds, slot))
+        slot = following(v, slot)
 
 
 def gemm_async(v, write):
@@ -752,16 +781,20 @@ def gemm_async(v, write):
     def gemm_async_kernel(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer):
         tile, part_of_k = workgroup(v)
         lds = fx.SharedAllocator().allocate(Stages).peek().tiles.ptr
+        share = share_of_warp(lds)
         operand_a, operand_b = operands(v, a, b, tile)
         acc = accumulators(v)
         first, count = steps_of(v, part_of_k)
-        end = first + count
         for ahead in fx.range_constexpr(v.stages - 1):
-            start_stage(v, operand_a, operand_b, lds, first + fx.Int32(ahead), end)
-        for done in range(0, count):
+            start_stage(v, operand_a, operand_b, share, ahead, first + fx.Int32(ahead))
+        slot, free = fx.Int32(0), fx.Int32(v.stages - 1)
+        for step in range(first + v.stages - 1, first + count, unroll=1):
             await_stage(v.stages - 2)
-            overlap_async(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
-        await_stage(0)
+            start_stage(v, operand_a, operand_b, share, free, fx.Int32(step))
+            multiply_async(v, acc, *stage(v, lds, slot))
+            free = slot
+            slot = following(v, slot)
+        drain_async(v, acc, lds, slot)
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_async_kernel
@@ -770,35 +803,34 @@ def gemm_async(v, write):
 def multiply_staged(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE * WARP // v.mma, IN, ACC))
-    row, column = warp_origin(v)
     for block in range(v.tile_k // (FRAGMENT * (WARP // v.mma))):
-        held_a = read_rows(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows(v, lds_a, v.tile_m, warp_origin(v)[0], len(acc), block)
+        held_b = read_rows(v, lds_b, v.tile_n, warp_origin(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT, MFMA_LANE):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part(b, first, MFMA_LANE), part(a, first, MFMA_LANE), sums)
+                    fx.mma_atom_call(atom, sums, part(of_b, first, MFMA_LANE), part(of_a, first, MFMA_LANE), sums)
 
 
-def load_stage(v, a, b, step, end):
-    """A and B of a k step: memory -> registers; zeros from step `end` on."""
-    return load_rows(v, a, step, end), load_rows(v, b, step, end)
+def load_stage(v, a, b, step):
+    """A and B of a k step: memory -> registers."""
+    return load_rows(v, a, step), load_rows(v, b, step)
 
 
-def store_stage(v, a, b, held, lds, step):
-    """The same registers -> LDS."""
+def store_stage(v, a, b, held, lds, slot, step):
+    """The same registers -> a stage of LDS."""
     held_a, held_b = held
-    lds_a, lds_b = stage(v, lds, step)
+    lds_a, lds_b = stage(v, lds, slot)
     store_rows(v, held_a, lds_a, v.tile_m)
     store_rows(v, held_b, lds_b, v.tile_n)
 
 
-def overlap_staged(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the loads of the one that follows are in flight."""
-    held = load_stage(v, a, b, step + 1, end)
-    multiply_staged(v, acc, *stage(v, lds, step))
-    store_stage(v, a, b, held, lds, step + 1)
+def overlap_staged(v, acc, a, b, lds, slot, step):
+    """The products of a stage, while the loads of k step `step` are in flight, which follows it."""
+    held = load_stage(v, a, b, step)
+    multiply_staged(v, acc, *stage(v, lds, slot))
+    store_stage(v, a, b, held, lds, following(v, slot), step)
 
 
 def gemm_staged(v, write):
@@ -815,13 +847,14 @@ def gemm_staged(v, write):
         operand_a, operand_b = operands(v, a, b, tile)
         acc = accumulators(v)
         first, count = steps_of(v, part_of_k)
-        end = first + count
-        held = load_stage(v, operand_a, operand_b, first, end)
-        store_stage(v, operand_a, operand_b, held, lds, first)
+        slot = fx.Int32(0)
+        store_stage(v, operand_a, operand_b, load_stage(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for done in range(0, count):
-            overlap_staged(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
+        for step in range(first + 1, first + count, unroll=1):
+            overlap_staged(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
+            slot = following(v, slot)
             fx.gpu.barrier()
+        multiply_staged(v, acc, *stage(v, lds, slot))
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_staged_kernel

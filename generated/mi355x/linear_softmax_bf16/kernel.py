@@ -11,7 +11,7 @@ Kernel 0:
     store acc -> buffer_0[m, n]
   Variant default_0_async (x on 16 bytes, weight on 16 bytes): operands are copied to LDS past the registers, while
     MFMA multiplies what came before.
-    tile 256x256x32, 5 stages, 2x4 warps of 16x16 MFMAs, 163840 bytes of LDS,
+    tile 256x256x32, 4 stages, 2x4 warps of 16x16 MFMAs, 131072 bytes of LDS,
     512 workgroups in 2 grid waves, 100% full
   Variant default_0_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies
     what came before.
@@ -26,7 +26,7 @@ Kernel 1:
     max:fp32 = reduce.max[r] buffer_0_value
     sub:fp32 = sub buffer_0_value, max
     exp:fp32 = exp sub
-    sum:fp32 = reduce.sumexp[r] buffer_0_value
+    sum:fp32 = reduce.sum[r] exp
     div:fp32 = div exp, sum
     store div -> out[i, r]
   Variant default_1_resident_any (any base address): resident, 2 x 8 elements a thread, 512 threads, 512 of them a
@@ -211,22 +211,14 @@ def combine_row(v, state, across, slots):
     return across(tuple(slot[warp // warps * warps + fx.lane_id() % warps] for slot in slots), warps)
 
 
-def center_of(largest):
-    """What to take off exponents: the largest of them, or 0 where that is minus infinity, whose exp is 0 anyway."""
-    return (largest == float("-inf")).select(fx.Float32(0.0), largest)
+def join_max(a, b):
+    """The larger of two partial maxima."""
+    return (maximum(a[0], b[0]),)
 
 
-def join_exponents(a, b):
-    """(largest, sum of exp(x - largest)) of two sets of values together."""
-    largest = fx.max(a[0], b[0])
-    center = center_of(largest)
-    return largest, a[1] * exp_approximate(a[0] - center) + b[1] * exp_approximate(b[0] - center)
-
-
-def exponents_across(state, width):
-    """(largest, sum of exp(x - largest)) of `width` neighbouring lanes together: the largest of all comes first."""
-    (largest,) = largest_across((state[0],), width)
-    return largest, *sum_across((state[1] * exp_approximate(state[0] - center_of(largest)),), width)
+def join_sum(a, b):
+    """The sum of two partial sums."""
+    return (a[0] + b[0],)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -285,8 +277,8 @@ CASE_DEFAULT_0 = {  # case default
     "d_stride": (8192, 1),
 }
 VARIANTS_0 = (
-    # predicted 144.1 us, bound by mma: 2 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
-    # next best: 256x256x32, predicted 144.1 us
+    # predicted 144.4 us, bound by mma: 2 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
+    # next best: 256x256x32, predicted 144.4 us
     Variant_0(
         name="default_0_async",
         **CASE_DEFAULT_0,
@@ -297,7 +289,7 @@ VARIANTS_0 = (
         warps_m=2,
         warps_n=4,
         mma=16,
-        stages=5,  # 163840 bytes of LDS in all
+        stages=4,  # 131072 bytes of LDS in all
         split_k=1,
         group=4,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
@@ -377,7 +369,7 @@ def rules_default_0_async_0(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path in {async, staged}",
             v.tile_n * row_bytes % (16 * threads_0) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
@@ -447,17 +439,22 @@ def rules_default_0_async_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads_0 <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
             read_ahead + addresses <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
             acc_regs + read_ahead + addresses <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
@@ -484,7 +481,6 @@ def rules_default_0_staged_any_0(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
-    addresses = 48 if 4096 % v.tile_k != 0 else 24
     return (
         (
             "threads <= threads_per_cta",
@@ -512,12 +508,12 @@ def rules_default_0_staged_any_0(v):
             "every thread moves as many 16-byte pieces of A",
         ),
         (
-            "16 * threads divides tile_n * row_bytes when load_path != shuffled",
+            "16 * threads divides tile_n * row_bytes when load_path in {async, staged}",
             v.tile_n * row_bytes % (16 * threads_0) == 0,
             "every thread moves as many 16-byte pieces of B",
         ),
         (
-            "stages <= 2 when load_path == staged",
+            "stages <= 2 when load_path in {staged, b_direct}",
             v.stages <= 2,
             "the step that comes next is held in registers, not in LDS",
         ),
@@ -542,7 +538,7 @@ def rules_default_0_staged_any_0(v):
             "the last part of k has something to sum",
         ),
         (
-            "stages == 2 when load_path == staged",
+            "stages == 2 when load_path in {staged, b_direct}",
             v.stages == 2,
             "the loop reads one buffer of LDS while it fills the other",
         ),
@@ -577,18 +573,23 @@ def rules_default_0_staged_any_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
+            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+        ),
+        (
             "threads <= 512",
             threads_0 <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
         ),
         (
-            "read_ahead + in_transit + addresses <= 256",
-            read_ahead + in_transit + addresses <= 256,
+            "read_ahead + in_transit + direct_regs + addresses <= 256",
+            read_ahead + in_transit + 48 <= 256,
             "what is no sum has one half of the register file",
         ),
         (
-            "acc_regs + read_ahead + in_transit + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + addresses <= thread_regs,
+            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
+            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
             "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
         ),
     )
@@ -704,6 +705,7 @@ class Operand_0:
 
     pointer: object
     first: object  # elements to the tile's first row
+    left: object  # rows from there to the end of the tensor
     rows: int
     extents: tuple[int, ...]  # of (rows, k, *batch)
     stride: tuple[int, ...]
@@ -716,19 +718,29 @@ def operands_0(v, a, b, tile):
     first_a = place_0((m * v.tile_m, 0, *batch), v.a_stride)
     first_b = place_0((n * v.tile_n, 0, *batch), v.b_stride)
     return (
-        Operand_0(a, first_a, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
-        Operand_0(b, first_b, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
+        Operand_0(a, first_a, v.m - m * v.tile_m, v.tile_m, (v.m, v.k, *v.batch), v.a_stride, v.a_vector),
+        Operand_0(b, first_b, v.n - n * v.tile_n, v.tile_n, (v.n, v.k, *v.batch), v.b_stride, v.b_vector),
     )
 
 
-def source_of_0(v, operand, step, end):
-    """The operand from k step `step` on; nothing from step `end` on."""
-    first = operand.first + fx.Int64(step) * (v.tile_k * operand.stride[1])
-    return buffer_from_0(operand.pointer, first, operand.extents, operand.stride, fx.Int32(step) < end)
+def source_of_0(v, operand, step):
+    """The operand as a buffer, and the elements from there to k step `step`.
+
+    Those go into the copy's scalar offset, so that nothing but one number changes from step to step; of an operand with
+    2 GiB and more ahead of the tile's first row, the buffer's base moves instead.
+    """
+    ahead, reach = v.tile_k * operand.stride[1], v.k * operand.stride[1] + operand.rows * operand.stride[0]
+    if reach * bytes_of_0(operand.pointer.element_type) < OUTSIDE_0:
+        return buffer_from_0(operand.pointer, operand.first, operand.extents, operand.stride), fx.Int32(step) * ahead
+    first = operand.first + fx.Int64(step) * ahead
+    return buffer_from_0(operand.pointer, first, operand.extents, operand.stride), fx.Int32(0)
 
 
-def within_k_0(v, step, k, offset, dtype):
-    """The offset of an element at `k` of a step, outside of every buffer where k ends before it."""
+def inside_of_0(v, operand, step, row, k):
+    """The offset of an element of a k step from the step's first one; outside of every buffer beyond the tensor."""
+    offset, dtype = row * operand.stride[0] + k * operand.stride[1], operand.pointer.element_type
+    if operand.extents[0] % operand.rows:
+        offset = only_0(row < operand.left, offset, dtype)
     return offset if v.k % v.tile_k == 0 else only_0(step * v.tile_k + k < v.k, offset, dtype)
 
 
@@ -741,10 +753,15 @@ def steps_of_0(v, part_0):
     return part_0 * most, fx.min(fx.Int32(most), steps - part_0 * most)
 
 
-def stage_0(v, lds, step):
-    """Where A and B of a k step lie in LDS."""
-    a = lds + step % v.stages * ((v.tile_m + v.tile_n) * v.tile_k)
+def stage_0(v, lds, slot):
+    """Where A and B of a stage lie in LDS."""
+    a = lds + slot * ((v.tile_m + v.tile_n) * v.tile_k)
     return a, a + v.tile_m * v.tile_k
+
+
+def following_0(v, slot):
+    """The stage after one; the first after the last."""
+    return slot ^ 1 if v.stages == 2 else (slot + 1 == v.stages).select(fx.Int32(0), slot + 1)
 
 
 def row_swizzle_0(v, row, chunk):
@@ -781,18 +798,17 @@ def read_rows_0(v, lds, rows, row, count, block):
     return found
 
 
-def load_rows_0(v, operand, step, end):
+def load_rows_0(v, operand, step):
     """A tile whose rows are contiguous: memory -> registers, in chunks along k."""
-    source, dtype = source_of_0(v, operand, step, end), operand.pointer.element_type
+    (source, ahead), dtype = source_of_0(v, operand, step), operand.pointer.element_type
     length = CHUNK_0 // bytes_of_0(IN_0)
     wide = min(operand.vector, length)
     found = []
     for row, k, _ in row_places_0(v, operand.rows):
         held = registers_0(length, dtype)
         for i in range(0, length, wide):
-            offset = row * operand.stride[0] + (k + i) * operand.stride[1]
-            offset = within_k_0(v, step, k + i, offset, dtype)
-            fx.copy(buffer_copy_0(wide, dtype), view_0(source + offset, wide), part_0(held, i, wide))
+            place_0 = view_0(source + inside_of_0(v, operand, step, row, k + i), wide)
+            fx.copy(buffer_copy_0(wide, dtype), place_0, part_0(held, i, wide), soffset=ahead)
         found.append(held)
     return found
 
@@ -803,14 +819,12 @@ def store_rows_0(v, held, lds, rows):
         fx.copy(lds_copy_0(CHUNK_0 // bytes_of_0(IN_0), IN_0), values, view_0(lds + at, CHUNK_0 // bytes_of_0(IN_0)))
 
 
-def start_rows_0(v, operand, lds, step, end):
+def start_rows_0(v, operand, lds, step):
     """Start the copy of a tile whose rows are contiguous, memory -> LDS: the lanes of a warp fill 1024 bytes of it."""
-    source, length = source_of_0(v, operand, step, end), CHUNK_0 // bytes_of_0(IN_0)
-    first = fx.Int32(fx.thread_idx.x) // WARP_0 * (WARP_0 * length)
+    (source, ahead), length = source_of_0(v, operand, step), CHUNK_0 // bytes_of_0(IN_0)
     for i, (row, k, _) in enumerate(row_places_0(v, operand.rows)):
-        offset = within_k_0(v, step, k, row * operand.stride[0] + k * operand.stride[1], IN_0)
-        target = lds + (first + i * threads_0(v) * length)
-        fx.copy(copy_to_lds_0(), view_0(source + offset, length), view_0(target, length))
+        place_0 = view_0(source + inside_of_0(v, operand, step, row, k), length)
+        fx.copy(copy_to_lds_0(), place_0, view_0(lds + i * threads_0(v) * length, length), soffset=ahead)
 
 
 def lane_pieces_0(v, acc, tile):
@@ -861,15 +875,16 @@ def epilogue_0(v, acc, tile, part_of_k, d, fused):
 def multiply_async_0(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE_0 * WARP_0 // v.mma, IN_0, ACC_0))
-    row, column = warp_origin_0(v)
     for block in range(v.tile_k // (FRAGMENT_0 * (WARP_0 // v.mma))):
-        held_a = read_rows_0(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows_0(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows_0(v, lds_a, v.tile_m, warp_origin_0(v)[0], len(acc), block)
+        held_b = read_rows_0(v, lds_b, v.tile_n, warp_origin_0(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT_0, MFMA_LANE_0):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part_0(b, first, MFMA_LANE_0), part_0(a, first, MFMA_LANE_0), sums)
+                    fx.mma_atom_call(
+                        atom, sums, part_0(of_b, first, MFMA_LANE_0), part_0(of_a, first, MFMA_LANE_0), sums
+                    )
 
 
 def copy_to_lds_0():
@@ -877,11 +892,17 @@ def copy_to_lds_0():
     return fx.make_copy_atom(fx.rocdl.cdna4.BufferLoadAsyncLDS128b(), IN_0)
 
 
-def start_stage_0(v, a, b, lds, step, end):
-    """Start the copies of A and B of a k step; from step `end` on nothing, for the count of copies alone."""
-    lds_a, lds_b = stage_0(v, lds, step)
-    start_rows_0(v, a, lds_a, step, end)
-    start_rows_0(v, b, lds_b, step, end)
+def share_of_warp_0(lds):
+    """Where a warp's first copy to LDS goes. A reduction makes the warp's number a scalar, as copies need it."""
+    warp = fx.coop.warp_reduce(fx.Int32(fx.thread_idx.x) // WARP_0, fx.ReductionOp.MAX)
+    return lds + warp * (WARP_0 * CHUNK_0 // bytes_of_0(IN_0))
+
+
+def start_stage_0(v, a, b, share, slot, step):
+    """Start the copies of A and B of a k step into a stage of LDS."""
+    lds_a, lds_b = stage_0(v, share, slot)
+    start_rows_0(v, a, lds_a, step)
+    start_rows_0(v, b, lds_b, step)
     fx.rocdl.asyncmark()
 
 
@@ -891,10 +912,12 @@ def await_stage_0(younger):
     fx.gpu.barrier()
 
 
-def overlap_async_0(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the copies of those that follow are in flight."""
-    start_stage_0(v, a, b, lds, step + (v.stages - 1), end)
-    multiply_async_0(v, acc, *stage_0(v, lds, step))
+def drain_async_0(v, acc, lds, slot):
+    """The products of the stages that are left when all copies have started."""
+    for younger in reversed(range(v.stages - 1)):
+        await_stage_0(younger)
+        multiply_async_0(v, acc, *stage_0(v, lds, slot))
+        slot = following_0(v, slot)
 
 
 def gemm_async_0(v, write):
@@ -908,16 +931,20 @@ def gemm_async_0(v, write):
     def gemm_async_kernel(a: fx.Pointer, b: fx.Pointer, d: fx.Pointer):
         tile, part_of_k = workgroup_0(v)
         lds = fx.SharedAllocator().allocate(Stages).peek().tiles.ptr
+        share = share_of_warp_0(lds)
         operand_a, operand_b = operands_0(v, a, b, tile)
         acc = accumulators_0(v)
         first, count = steps_of_0(v, part_of_k)
-        end = first + count
         for ahead in fx.range_constexpr(v.stages - 1):
-            start_stage_0(v, operand_a, operand_b, lds, first + fx.Int32(ahead), end)
-        for done in range(0, count):
+            start_stage_0(v, operand_a, operand_b, share, ahead, first + fx.Int32(ahead))
+        slot, free = fx.Int32(0), fx.Int32(v.stages - 1)
+        for step in range(first + v.stages - 1, first + count, unroll=1):
             await_stage_0(v.stages - 2)
-            overlap_async_0(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
-        await_stage_0(0)
+            start_stage_0(v, operand_a, operand_b, share, free, fx.Int32(step))
+            multiply_async_0(v, acc, *stage_0(v, lds, slot))
+            free = slot
+            slot = following_0(v, slot)
+        drain_async_0(v, acc, lds, slot)
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_async_kernel
@@ -926,35 +953,36 @@ def gemm_async_0(v, write):
 def multiply_staged_0(v, acc, lds_a, lds_b):
     """acc += the product of one k step in LDS."""
     atom = fx.make_mma_atom(fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE_0 * WARP_0 // v.mma, IN_0, ACC_0))
-    row, column = warp_origin_0(v)
     for block in range(v.tile_k // (FRAGMENT_0 * (WARP_0 // v.mma))):
-        held_a = read_rows_0(v, lds_a, v.tile_m, row, len(acc), block)
-        held_b = read_rows_0(v, lds_b, v.tile_n, column, len(acc[0]), block)
+        held_a = read_rows_0(v, lds_a, v.tile_m, warp_origin_0(v)[0], len(acc), block)
+        held_b = read_rows_0(v, lds_b, v.tile_n, warp_origin_0(v)[1], len(acc[0]), block)
         for first in range(0, FRAGMENT_0, MFMA_LANE_0):
-            for line, a in zip(acc, held_a, strict=True):
-                for sums, b in zip(line, held_b, strict=True):
+            for line, of_a in zip(acc, held_a, strict=True):
+                for sums, of_b in zip(line, held_b, strict=True):
                     # B first: the registers of a lane then hold neighbouring columns of D
-                    fx.mma_atom_call(atom, sums, part_0(b, first, MFMA_LANE_0), part_0(a, first, MFMA_LANE_0), sums)
+                    fx.mma_atom_call(
+                        atom, sums, part_0(of_b, first, MFMA_LANE_0), part_0(of_a, first, MFMA_LANE_0), sums
+                    )
 
 
-def load_stage_0(v, a, b, step, end):
-    """A and B of a k step: memory -> registers; zeros from step `end` on."""
-    return load_rows_0(v, a, step, end), load_rows_0(v, b, step, end)
+def load_stage_0(v, a, b, step):
+    """A and B of a k step: memory -> registers."""
+    return load_rows_0(v, a, step), load_rows_0(v, b, step)
 
 
-def store_stage_0(v, a, b, held, lds, step):
-    """The same registers -> LDS."""
+def store_stage_0(v, a, b, held, lds, slot, step):
+    """The same registers -> a stage of LDS."""
     held_a, held_b = held
-    lds_a, lds_b = stage_0(v, lds, step)
+    lds_a, lds_b = stage_0(v, lds, slot)
     store_rows_0(v, held_a, lds_a, v.tile_m)
     store_rows_0(v, held_b, lds_b, v.tile_n)
 
 
-def overlap_staged_0(v, acc, a, b, lds, step, end):
-    """The products of a k step, while the loads of the one that follows are in flight."""
-    held = load_stage_0(v, a, b, step + 1, end)
-    multiply_staged_0(v, acc, *stage_0(v, lds, step))
-    store_stage_0(v, a, b, held, lds, step + 1)
+def overlap_staged_0(v, acc, a, b, lds, slot, step):
+    """The products of a stage, while the loads of k step `step` are in flight, which follows it."""
+    held = load_stage_0(v, a, b, step)
+    multiply_staged_0(v, acc, *stage_0(v, lds, slot))
+    store_stage_0(v, a, b, held, lds, following_0(v, slot), step)
 
 
 def gemm_staged_0(v, write):
@@ -971,13 +999,14 @@ def gemm_staged_0(v, write):
         operand_a, operand_b = operands_0(v, a, b, tile)
         acc = accumulators_0(v)
         first, count = steps_of_0(v, part_of_k)
-        end = first + count
-        held = load_stage_0(v, operand_a, operand_b, first, end)
-        store_stage_0(v, operand_a, operand_b, held, lds, first)
+        slot = fx.Int32(0)
+        store_stage_0(v, operand_a, operand_b, load_stage_0(v, operand_a, operand_b, first), lds, slot, first)
         fx.gpu.barrier()
-        for done in range(0, count):
-            overlap_staged_0(v, acc, operand_a, operand_b, lds, first + fx.Int32(done), end)
+        for step in range(first + 1, first + count, unroll=1):
+            overlap_staged_0(v, acc, operand_a, operand_b, lds, slot, fx.Int32(step))
+            slot = following_0(v, slot)
             fx.gpu.barrier()
+        multiply_staged_0(v, acc, *stage_0(v, lds, slot))
         write(v, acc, tile, part_of_k, d, ())
 
     return gemm_staged_kernel
@@ -1013,8 +1042,8 @@ def launch_staged_0(v):
 
 
 VARIANTS_1 = (
-    # predicted 28.1 us, bound by memory; any base address
-    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 27.8 us
+    # predicted 27.4 us, bound by memory; any base address
+    # next best: resident, 4 x 4 elements a thread, 512 threads, 512 of them a row, predicted 27.6 us
     Variant(
         name="default_1_resident_any",
         launch="launch_linear_softmax_bf16_1_resident",
@@ -1040,12 +1069,12 @@ def rules_default_1_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -1112,7 +1141,8 @@ def linear_softmax_bf16_1_resident(v: fx.Constexpr[tuple], buffer_0: fx.Tensor, 
     buffer_0 = bounded(buffer_0)
     out = bounded(out)
     smem = fx.SharedAllocator()
-    sumexp_0_parts = exchange(v, smem, fx.Float32, fx.Float32)
+    max_0_parts = exchange(v, smem, fx.Float32)
+    sum_1_parts = exchange(v, smem, fx.Float32)
     row, lane, lanes = place_in_row(v)
     is_row, at_row = row_of(v, row, 1)
     buffer_0_raw = {}
@@ -1122,36 +1152,35 @@ def linear_softmax_bf16_1_resident(v: fx.Constexpr[tuple], buffer_0: fx.Tensor, 
         read(
             v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row, at_col), buffer_0_at.cols[0], inside, buffer_0_raw, s
         )
-    sumexp_0_top = fx.Float32(float("-inf"))
-    sumexp_0 = fx.Float32(0.0)
-    sumexp_0_largest = fx.Float32(float("-inf"))
-    sumexp_0_part = fx.Float32(0.0)
+    max_0 = fx.Float32(float("-inf"))
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x0 = buffer_0_raw[e, s].to(fx.Float32)
-            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, fx.Float32(float("-inf"))))
+            max_0 = join_max((max_0,), (within(v, inside, x0, fx.Float32(float("-inf"))),))[0]
+    (max_0,) = combine_row(v, (max_0,), largest_across, max_0_parts)
+    sum_1 = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x1 = buffer_0_raw[e, s].to(fx.Float32)
-            x2 = within(v, inside, exp_approximate(x1 - center_of(sumexp_0_largest)), 0.0)
-            sumexp_0_part = sumexp_0_part + x2
-    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), exponents_across, sumexp_0_parts)
+            x2 = x1 - max_0
+            x3 = exp_approximate(x2)
+            sum_1 = join_sum((sum_1,), (within(v, inside, x3, fx.Float32(0.0)),))[0]
+    (sum_1,) = combine_row(v, (sum_1,), sum_across, sum_1_parts)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out_new = {}
         for e in fx.range_constexpr(v.vec):
-            x3 = buffer_0_raw[e, s].to(fx.Float32)
-            x4 = x3 - sumexp_0_top
-            x5 = exp_approximate(x4)
-            x6 = reciprocal(sumexp_0)
-            x7 = x5 * x6
-            out_new[e, 0] = x7.to(fx.BFloat16)
+            x4 = buffer_0_raw[e, s].to(fx.Float32)
+            x5 = x4 - max_0
+            x6 = exp_approximate(x5)
+            x7 = reciprocal(sum_1)
+            x8 = x6 * x7
+            out_new[e, 0] = x8.to(fx.BFloat16)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

@@ -8,16 +8,16 @@
     max:fp32 = reduce.max[n] x_value
     sub:fp32 = sub x_value, max
     exp:fp32 = exp sub
-    sum:fp32 = reduce.sumexp[n] x_value
+    sum:fp32 = reduce.sum[n] exp
     div:fp32 = div exp, sum
     store div -> out[m, n]
 
 Target: mi355x (gfx950, 256 CUs).
 Variant rows_256_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 512 threads, 16 of them a row; 2048
   CTAs.
-Variant rows_256_resident_any (any base address): resident, 16 x 1 elements a thread, 512 threads, 16 of them a row;
+Variant rows_256_resident_any (any base address): resident, 8 x 1 elements a thread, 1024 threads, 32 of them a row;
   2048 CTAs.
-Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 256 threads, 128 of them a row; 16384
+Variant rows_4096_resident (x on 16 bytes): resident, 2 x 8 elements a thread, 512 threads, 256 of them a row; 16384
   CTAs.
 Variant rows_4096_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 128 of them a
   row; 16384 CTAs.
@@ -80,8 +80,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 15.7 us, bound by memory; x on 16 bytes
-    # next best: resident, 4 x 4 elements a thread, 512 threads, 16 of them a row, predicted 16.0 us
+    # predicted 15.6 us, bound by memory; x on 16 bytes
+    # next best: resident, 1 x 8 elements a thread, 1024 threads, 32 of them a row, predicted 15.7 us
     Variant(
         name="rows_256_resident",
         launch="launch_softmax_bf16_resident",
@@ -99,46 +99,46 @@ VARIANTS = (
             Access(rows=(256,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 17.8 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 16 of them a row, predicted 18.2 us
+    # predicted 17.6 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 16 of them a row, predicted 17.5 us
     Variant(
         name="rows_256_resident_any",
         launch="launch_softmax_bf16_resident",
         rows=(65536,),
         cols=(256,),
         vec=1,
-        steps=16,
-        threads=512,
-        row_threads=16,
+        steps=8,
+        threads=1024,
+        row_threads=32,
         ctas=2048,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
             Access(rows=(256,), cols=(1,)),  # x_at
             Access(rows=(256,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 99.0 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 8 elements a thread, 128 threads, 64 of them a row, predicted 99.8 us
+    # predicted 98.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 256 threads, 128 of them a row, predicted 98.9 us
     Variant(
         name="rows_4096_resident",
         launch="launch_softmax_bf16_resident",
         rows=(32768,),
         cols=(4096,),
         vec=8,
-        steps=4,
-        threads=256,
-        row_threads=128,
+        steps=2,
+        threads=512,
+        row_threads=256,
         ctas=16384,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=8),  # x_at
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 105.3 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 512 threads, 128 of them a row, predicted 107.9 us
+    # predicted 102.7 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 512 threads, 128 of them a row, predicted 105.0 us
     Variant(
         name="rows_4096_resident_any",
         launch="launch_softmax_bf16_resident",
@@ -202,12 +202,12 @@ def rules_rows_256_resident(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -272,12 +272,12 @@ def rules_rows_256_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-65536 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -342,12 +342,12 @@ def rules_rows_4096_resident(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -412,12 +412,12 @@ def rules_rows_4096_resident_any(v):
     span = v.vec * v.row_threads
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 4 + -(-v.vec // 2)
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile)
-    smem_bytes = 24 * v.steps * warps
+    smem_bytes = 16 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -752,6 +752,16 @@ def exponents_across(state, width):
     return largest, *sum_across((state[1] * exp_approximate(state[0] - center_of(largest)),), width)
 
 
+def join_max(a, b):
+    """The larger of two partial maxima."""
+    return (maximum(a[0], b[0]),)
+
+
+def join_sum(a, b):
+    """The sum of two partial sums."""
+    return (a[0] + b[0],)
+
+
 @flyc.kernel
 def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
     """The threads of a row hold its elements in registers through all phases."""
@@ -759,7 +769,8 @@ def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
     x = bounded(x)
     out = bounded(out)
     smem = fx.SharedAllocator()
-    sumexp_0_parts = exchange(v, smem, fx.Float32, fx.Float32)
+    max_0_parts = exchange(v, smem, fx.Float32)
+    sum_1_parts = exchange(v, smem, fx.Float32)
     row, lane, lanes = place_in_row(v)
     is_row, at_row = row_of(v, row, 1)
     x_raw = {}
@@ -767,36 +778,35 @@ def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-    sumexp_0_top = fx.Float32(float("-inf"))
-    sumexp_0 = fx.Float32(0.0)
-    sumexp_0_largest = fx.Float32(float("-inf"))
-    sumexp_0_part = fx.Float32(0.0)
+    max_0 = fx.Float32(float("-inf"))
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x0 = x_raw[e, s].to(fx.Float32)
-            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, fx.Float32(float("-inf"))))
+            max_0 = join_max((max_0,), (within(v, inside, x0, fx.Float32(float("-inf"))),))[0]
+    (max_0,) = combine_row(v, (max_0,), largest_across, max_0_parts)
+    sum_1 = fx.Float32(0.0)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in fx.range_constexpr(v.vec):
             x1 = x_raw[e, s].to(fx.Float32)
-            x2 = within(v, inside, exp_approximate(x1 - center_of(sumexp_0_largest)), 0.0)
-            sumexp_0_part = sumexp_0_part + x2
-    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), exponents_across, sumexp_0_parts)
+            x2 = x1 - max_0
+            x3 = exp_approximate(x2)
+            sum_1 = join_sum((sum_1,), (within(v, inside, x3, fx.Float32(0.0)),))[0]
+    (sum_1,) = combine_row(v, (sum_1,), sum_across, sum_1_parts)
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out_new = {}
         for e in fx.range_constexpr(v.vec):
-            x3 = x_raw[e, s].to(fx.Float32)
-            x4 = x3 - sumexp_0_top
-            x5 = exp_approximate(x4)
-            x6 = reciprocal(sumexp_0)
-            x7 = x5 * x6
-            out_new[e, 0] = x7.to(fx.BFloat16)
+            x4 = x_raw[e, s].to(fx.Float32)
+            x5 = x4 - max_0
+            x6 = exp_approximate(x5)
+            x7 = reciprocal(sum_1)
+            x8 = x6 * x7
+            out_new[e, 0] = x8.to(fx.BFloat16)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

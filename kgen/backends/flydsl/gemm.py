@@ -6,7 +6,7 @@ The device and host sections are rendered here, because which of them a file has
 from dataclasses import fields, replace
 
 from kgen.backends.flydsl.elements import sum_dtype
-from kgen.backends.flydsl.gemm_device import SHARED, device_view, in_type, memory_type, sections
+from kgen.backends.flydsl.gemm_device import SHARED, device_view, in_lds, in_type, memory_type, sections
 from kgen.backends.flydsl.gemm_host import host_view
 from kgen.backends.flydsl.gemm_rows import fields_of, gemm_rules, row_view
 from kgen.backends.flydsl.gemm_views import DeviceView
@@ -138,6 +138,6 @@ def _constants(plan: GemmPlan, arch: Arch) -> tuple[str, ...]:
 def _turns(plan: GemmPlan) -> bool:
     """Return whether a variant transposes in registers; ops before the product bring the text of both layouts."""
     return any(
-        v.facts.input_ops or (v.load_path == "staged" and "mn" in (v.facts.a_major, v.facts.b_major))
+        v.facts.input_ops or (v.load_path != "async" and "columns" in [layout for _, layout, _ in in_lds(v)])
         for v in plan.variants
     )

@@ -27,7 +27,7 @@ def device_view(variant: GemmVariant, names: dict[str, str], arch: Arch) -> Devi
     b_ops, b_result = _input_ops(form.b_ops, form, words)
     arguments, epilogue, result = _epilogue(form, fused, words)
     taken = ", ".join(["sums[i]", *(f"{f.name}[i]" for f in fused)])
-    element = f"epilogue_ops({taken})" if _computes(form) else f"sums[i]{_plain_store(form, words)}"
+    element = f"epilogue_ops({taken})" if _computes(form) else _plain_store(form, words)
     return DeviceView(
         a_pointer=_pointer("a", form.a.offset),
         b_pointer=_pointer("b", form.b.offset),
@@ -54,6 +54,8 @@ def kind_view(variant: GemmVariant, names: dict[str, str], view: DeviceView, spl
     turned = {"rows": "read_rows", "columns": "read_turned" if load_path == "async" else "read_columns"}
     fused = [f.name for f in fused_tensors(form, names)]
     operands = [] if variant.facts.k == 0 else ["a", "b"]
+    held_b = (f"{turned[b]}(v, lds_b, v.tile_n, warp_origin(v)[1], len(acc[0]), block)", "lds_b", " in LDS")
+    read_b, b_name, b_place = ("pieces_for_block(v, b, block)", "b", "") if load_path == "b_direct" else held_b
     launched = [*operands, "d", *(["parts"] if splits else []), *fused]
     kind = "no_k" if variant.facts.k == 0 else load_path
     return KindView(
@@ -64,8 +66,10 @@ def kind_view(variant: GemmVariant, names: dict[str, str], view: DeviceView, spl
         start_a=f"start_{a}",
         start_b=f"start_{b}",
         read_a=turned[a],
-        read_b=turned[b],
-        store_stage=_store_stage(variant, a, b),
+        read_b=read_b,
+        b_name=b_name,
+        b_place=b_place,
+        store_stage=_store_stage(variant),
         fused_items=view.fused_items,
         head=_head(f"def gemm_{kind}_kernel(", [*operands, "d", *fused]),
         launch_head=_head("def launch(", launched, ["stream: fx.Stream"]),
@@ -117,14 +121,15 @@ def sections(plan: GemmPlan, names: dict[str, str], view: DeviceView) -> tuple[s
 
 def _layouts(variants: list[GemmVariant], view: DeviceView, own: str) -> list[str]:
     """Return the sections that move tiles of the layouts that the variants have."""
-    used = {(v.load_path, _IN_LDS[major]) for v in variants for major in (v.facts.a_major, v.facts.b_major)}
+    used = {(v.load_path == "async", layout) for v in variants for _, layout, _ in in_lds(v)}
     converts = any(v.facts.input_ops for v in variants)
     names = [f"{SHARED}/rows"] if converts or any(layout == "rows" for _, layout in used) else []
-    names += [f"{SHARED}/load_rows"] if ("staged", "rows") in used else []
-    names += [f"{SHARED}/load_columns"] if converts or ("staged", "columns") in used else []
+    names += [f"{SHARED}/load_rows"] if (False, "rows") in used else []
+    names += [f"{SHARED}/load_columns"] if converts or (False, "columns") in used else []
+    names += [f"{SHARED}/load_b"] if any(v.load_path == "b_direct" for v in variants) else []
     names += [f"{SHARED}/convert"] if converts else []
-    names += [f"{own}/start_rows"] if ("async", "rows") in used else []
-    names += [f"{own}/start_columns"] if ("async", "columns") in used else []
+    names += [f"{own}/start_rows"] if (True, "rows") in used else []
+    names += [f"{own}/start_columns"] if (True, "columns") in used else []
     return [_text(name, view) for name in names]
 
 
@@ -143,9 +148,16 @@ def _mma(variant: GemmVariant, arch: Arch) -> str:
     return "fx.rocdl.MFMA(v.mma, v.mma, MFMA_LANE * WARP // v.mma, IN, ACC)"
 
 
-def _store_stage(variant: GemmVariant, a: str, b: str) -> Lines:
+def in_lds(variant: GemmVariant) -> tuple[tuple[str, str, str], ...]:
+    """Return the operands that pass through LDS, how their tiles lie there, and along which extent beside k."""
+    facts = variant.facts
+    operands = ("a", _IN_LDS[facts.a_major], "m"), ("b", _IN_LDS[facts.b_major], "n")
+    return operands[:1] if variant.load_path == "b_direct" else operands
+
+
+def _store_stage(variant: GemmVariant) -> Lines:
     lines = []
-    for operand, layout, extent in (("a", a, "m"), ("b", b, "n")):
+    for operand, layout, extent in in_lds(variant):
         held = f"held_{operand}"
         if variant.facts.input_ops:
             lines.append(f"held_{operand} = converted_{layout}(v, {operand}, {held}, step, {operand}_ops)")
@@ -159,7 +171,7 @@ def _computes(form: GemmForm) -> bool:
 
 
 def _plain_store(form: GemmForm, words: Dialect) -> str:
-    return words.stored("", sum_dtype(form.mma_dtype), form.d.dtype)
+    return words.stored("sums[i]", sum_dtype(form.mma_dtype), form.d.dtype)
 
 
 def _input_ops(ops: InputOps, form: GemmForm, words: Dialect) -> tuple[Lines, str]:

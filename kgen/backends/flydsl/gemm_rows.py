@@ -115,14 +115,14 @@ def waves_of(variant: GemmVariant) -> int:
     """Return the warps of a SIMD that the compiler has to leave registers for.
 
     They are fewer than what the rules' estimate of registers allows, by `_SPARE`: held to the estimate, the compiler
-    spills where it is off. The workgroup's own warps always fit.
+    spills where it is off. They are those of whole workgroups, and the workgroup's own ones always fit.
     """
     candidate = variant.choice.candidate
     warps = candidate.number("warps")
     own = -(-warps // _SIMDS)
     together = warps * candidate.number("ctas_per_unit") // _SIMDS
     allowed = int(_REGISTERS // (_SPARE * dict(candidate.derived)["lane_regs"]))
-    return max(own, min(together, allowed))
+    return max(min(together, allowed) // own, 1) * own
 
 
 def d_vector(variant: GemmVariant) -> int:

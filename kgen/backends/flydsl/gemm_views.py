@@ -33,7 +33,10 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class KindView:
-    """What the sections of one kind of kernel read: the functions for the layouts of its operands."""
+    """What the sections of one kind of kernel read: the functions for the layouts of its operands.
+
+    `read_b` is an expression of what the products take B from, which is `b_name`.
+    """
 
     kind: str
     mma: str
@@ -43,6 +46,8 @@ class KindView:
     start_b: str
     read_a: str
     read_b: str
+    b_name: str
+    b_place: str
     store_stage: Lines
     fused_items: str
     head: Lines

@@ -10,6 +10,7 @@ from kgen.spec.model import Spec
 _LOADS = {
     "async": "operands are copied to LDS past the registers, while MFMA multiplies what came before",
     "staged": "operands pass through registers into LDS, while MFMA multiplies what came before",
+    "b_direct": "A passes through registers into LDS, B goes straight to the registers of MFMA",
     "no_k": "there is nothing to sum, A and B are not read; the epilogue starts from zeros",
 }
 

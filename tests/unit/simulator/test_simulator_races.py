@@ -86,6 +86,25 @@ def test_a_write_in_flight_is_ordered_by_the_barrier_after_its_wait() -> None:
     assert not races(body)
 
 
+STAGGER = """
+	v_readfirstlane_b32 s6, v0
+	s_cmp_eq_u32 s6, 0
+	s_cbranch_scc1 .Lfirst
+	s_barrier
+.Lfirst:
+"""
+
+
+@pytest.mark.parametrize("order", WaveOrder)
+def test_waves_a_barrier_apart_need_two_barriers_after_a_wait(order: WaveOrder) -> None:
+    """Wave 1 takes one barrier more at the start: wave 0 leaves the one behind its wait before wave 1 has waited."""
+    body = STAGGER + "ds_write_b32 v1, v0\ns_barrier\n" + BARRIER + "{}ds_read_b32 v3, v2"
+    found = races(body.format(""), order=order)
+    assert any("wave 0 reads what wave 1 writes" in finding.detail for finding in found)
+    assert not any("wave 1 reads" in finding.detail for finding in found)
+    assert not races(body.format("s_barrier\n"), order=order)
+
+
 def test_the_waves_of_different_workgroups_do_not_race() -> None:
     out = np.zeros(64, np.uint32)
     body = HEAD + "ds_write_b32 v1, v0\nds_read_b32 v3, v1" + TAIL
