@@ -39,6 +39,40 @@ def shape_of(row: Record) -> str:
     return ",".join(map(str, row["shape"]))
 
 
+def few_rows(record: Record) -> str:
+    """Products of few rows beside cuBLAS and a kernel that only reads the same bytes."""
+    rows = []
+    for row in record["rows"]:
+        if row["faults"]:
+            rows.append((shape_of(row), "wrong", *("",) * 6))
+            continue
+        ratio, low, high = row["ratio"]
+        rows.append(
+            (
+                shape_of(row),
+                f"{row['us']:.2f} ({row['us_spread']:.1%})",
+                f"{row['cublas_us']:.2f} ({row['cublas_spread']:.1%})",
+                f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
+                f"{row['parity'][0]:.3f} to {row['parity'][2]:.3f}",
+                f"{row['read_us'] / row['us']:.3f}",
+                f"{row['predicted_us']:.1f}",
+                row["tile"],
+            )
+        )
+    head = (
+        "m,n,k",
+        "kgen us",
+        "cuBLAS us",
+        "cuBLAS / kgen",
+        "parity band",
+        "reading alone / kgen",
+        "predicted us",
+        "plan",
+    )
+    mean = record["summary"]["geomean_few_rows"]
+    return f"{table(head, rows)}\n\nGeometric mean of cuBLAS / kgen: **{mean:.3f}**."
+
+
 def comparison(record: Record) -> str:
     """Kernel and cuBLAS, shape by shape."""
     rows = []
@@ -216,6 +250,13 @@ def converse(record: Record) -> str:
 PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
     "gemm_bfloat16": ("Matrix products against cuBLAS, bf16", "benchmarks/gemm.py", comparison),
     "gemm_float16": ("Matrix products against cuBLAS, fp16", "benchmarks/gemm.py --dtype float16", comparison),
+    "gemm_decode_bfloat16": ("Products of few rows, bf16", "benchmarks/gemm.py --decode", few_rows),
+    "gemm_float8_e4m3fn": (
+        "fp8 products against torch._scaled_mm without fast accumulation",
+        "benchmarks/gemm.py --dtype float8_e4m3fn",
+        comparison,
+    ),
+    "gemm_int8": ("int8 products against torch._int_mm", "benchmarks/gemm.py --dtype int8", comparison),
     "gemm_candidates_bfloat16": ("Predicted and measured times", "benchmarks/gemm.py --candidates 8", candidates),
     "gemm_host": ("Host time per call", "benchmarks/gemm.py --host", host),
     "memory_bound": ("Memory-bound kernels", "benchmarks/memory_bound.py", memory_bound),

@@ -130,5 +130,7 @@ def _test_view(name: str, fixture: Fixture, device: str) -> KernelTestView:
         peak_bytes="math.inf",
         peak_bytes_source="not measured",
         work=tuple(WorkView(case, *work) for case, (_, work) in fixture.cases.items()),
+        multiplies_integers=False,
+        expected="reference.reference",
         updated="",
     )

@@ -28,6 +28,8 @@ TEST_VIEW = KernelTestView(
     peak_bytes="4.8e12",
     peak_bytes_source="HBM",
     work=(WorkView("base", 2 * 48 * 40 * 32, 2 * (48 * 32 + 40 * 32 + 40), 2 * 48 * 40), WorkView("nothing", 0, 80, 0)),
+    multiplies_integers=False,
+    expected="reference.reference",
     updated="",
 )
 INPUT_VIEW = InputView(
