@@ -43,9 +43,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "board_power": "W",
     },
     "dense_peak": {
-        **dict.fromkeys(
-            ("fp64", "fp64_matrix", "fp32", "fp32_split", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"
-        ),
+        **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
         "int8": "TOP/s",
     },
     "fitted": {

@@ -2,7 +2,7 @@
 
 from kgen.families.gemm.classify import classify_gemm
 from kgen.families.gemm.form import GemmForm
-from kgen.families.gemm.rules import multiplies_tf32, narrow_products
+from kgen.families.gemm.rules import narrow_products
 from kgen.families.strided.classify import classify_loop
 from kgen.families.strided.form import LoopForm
 from kgen.ir.problem import Contract, Problem
@@ -15,5 +15,5 @@ def classify(problem: Problem, device: Device) -> GemmForm | LoopForm:
     A product of widened values is one of the narrow ones where the device multiplies those.
     """
     if any(isinstance(s, Contract) for s in problem.body):
-        return classify_gemm(problem, narrow_products(device), has_tf32=multiplies_tf32(device))
+        return classify_gemm(problem, narrow_products(device))
     return classify_loop(problem)

@@ -98,10 +98,7 @@ def _spec(name: str, reference: Reference, arguments: tuple[str, ...], tensors: 
         type_ = type_of(tensor, f"argument {argument}")
         inputs.append(InputSpec(argument, type_.dtype, type_.static_shape, strides=type_.strides))
     dtypes = tuple(i.dtype for i in inputs)
-    allow_tf32 = torch.backends.cuda.matmul.allow_tf32
-    tolerance = default_tolerance(dtypes, allow_tf32=allow_tf32)
-    cases = (Case(DEFAULT_CASE),)
-    return Spec(name, reference.file, reference, tuple(inputs), (), cases, tolerance, allow_tf32=allow_tf32)
+    return Spec(name, reference.file, reference, tuple(inputs), (), (Case(DEFAULT_CASE),), default_tolerance(dtypes))
 
 
 def _argument_names(fn: Callable[..., object]) -> tuple[str, ...]:

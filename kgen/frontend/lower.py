@@ -5,7 +5,6 @@ what it stores.
 """
 
 from dataclasses import replace
-from typing import TypeGuard
 
 from kgen.frontend.axis_names import axis_names
 from kgen.frontend.body import free_name
@@ -15,9 +14,8 @@ from kgen.frontend.group import Cut, Group, refusal
 from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Source, Target, write
 from kgen.frontend.rename import renamed
-from kgen.ir.dtype import DType
 from kgen.ir.graph import OpGraph, ValueRef
-from kgen.ir.problem import Contract, Problem, ProblemTensor, Statement, TensorRole
+from kgen.ir.problem import Problem, ProblemTensor, TensorRole
 from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
@@ -75,24 +73,11 @@ def _problems(cut: Cut, spec: Spec) -> tuple[Problem, ...]:
     for position, group in enumerate(cut.groups):
         name = graph.name if len(cut.groups) == 1 else f"{graph.name}_{position}"
         problem = _written(name, Source(graph, dict(external)), group)
-        problems.append(_with_tf32(renamed(problem, axis_names(problem, spec)), spec))
+        problems.append(renamed(problem, axis_names(problem, spec)))
         for target in group.targets:
             if target.role is TensorRole.OUTPUT and target.ref.name in cut.nodes:
                 external.setdefault(target.ref, ProblemTensor(target.name, target.type, TensorRole.INPUT))
     return tuple(problems)
-
-
-def _with_tf32(problem: Problem, spec: Spec) -> Problem:
-    """Return the problem in which products of fp32 operands may round them to tf32, where the spec allows it."""
-    if not spec.allow_tf32:
-        return problem
-    rounded = (replace(s, allow_tf32=True) if _is_fp32_product(s, problem) else s for s in problem.body)
-    return replace(problem, body=tuple(rounded))
-
-
-def _is_fp32_product(statement: Statement, problem: Problem) -> TypeGuard[Contract]:
-    definitions = problem.definitions()
-    return isinstance(statement, Contract) and definitions[statement.lhs].dtype is DType.FP32
 
 
 def _written(name: str, source: Source, group: Group) -> Problem:

@@ -98,11 +98,9 @@ class Contract:
     rhs: str
     axes: tuple[str, ...]
     dtype: DType
-    allow_tf32: bool = False
 
     def __str__(self) -> str:
-        rounded = ", tf32 allowed" if self.allow_tf32 else ""
-        return f"{self.result}:{self.dtype} = contract[{','.join(self.axes)}] {self.lhs}, {self.rhs}{rounded}"
+        return f"{self.result}:{self.dtype} = contract[{','.join(self.axes)}] {self.lhs}, {self.rhs}"
 
 
 @dataclass(frozen=True, slots=True)

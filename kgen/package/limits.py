@@ -41,8 +41,7 @@ def rel_err_of(spec: Spec, dtype: DType) -> float:
 
     Where the spec leaves it at what its inputs' types give, a result of a coarser type has the limit of that.
     """
-    inputs = tuple(i.dtype for i in spec.inputs)
-    stated, usual = spec.tolerance.rel_err, default_tolerance(inputs, allow_tf32=spec.allow_tf32).rel_err
+    stated, usual = spec.tolerance.rel_err, default_tolerance(tuple(i.dtype for i in spec.inputs)).rel_err
     return stated if stated != usual else max(stated, default_tolerance((dtype,)).rel_err)
 
 

@@ -108,17 +108,8 @@ def results_of(program: Program) -> tuple[ProblemTensor, ...]:
 
 
 def product_dtype(plan: Plan) -> str:
-    """Return the element type whose peak bounds the operations of a plan.
-
-    fp32 on tensor cores that have no instruction for it is `fp32_split`, where the device file states that peak.
-    """
-    for v in plan.variants:
-        if isinstance(v, GemmVariant):
-            dtype = v.form.product_dtype
-            split = f"{dtype}_split"
-            is_split = v.load_path != "simt" and plan.device.dense_peak(split) is not None
-            return split if is_split else dtype
-    return str(DType.FP32)
+    """Return the element type whose peak bounds the operations of a plan."""
+    return next((str(v.form.mma_dtype) for v in plan.variants if isinstance(v, GemmVariant)), str(DType.FP32))
 
 
 # Accesses to local memory of one sin, cos or tan on one element: the reduction of a large argument keeps a table there.
@@ -141,7 +132,7 @@ def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
     candidate, form = variant.choice.candidate, variant.form
     ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
     on_tensor_cores = variant.load_path != "simt" and variant.facts.k > 0
-    mnemonic = arch.machine_code.mma_of(variant.form.product_dtype)
+    mnemonic = arch.machine_code.mma_of(str(variant.form.mma_dtype))
     tma = variant.load_path == "tma"
     return Evidence(
         variant=variant.name,

@@ -129,9 +129,6 @@ def plan_gemm(
     """
     requests = {case: _Request(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
-    if len({_on_tensor_cores(v) for v in variants}) > 1 and all(form.k for form in forms.values()):
-        requests = {case: request.with_axes(load_path="simt") for case, request in requests.items()}
-        variants = _variants(forms, requests)
     if len({v.is_exchanged for v in variants}) > 1:
         decided = next((request.fixed["swap"] for request in requests.values() if "swap" in request.fixed), 0)
         requests = {case: request.with_axes(swap=decided) for case, request in requests.items()}
@@ -139,10 +136,6 @@ def plan_gemm(
     if len({v.store_path for v in variants}) > 1:
         variants = _variants(forms, {case: r.with_axes(store_path="direct") for case, r in requests.items()})
     return variants
-
-
-def _on_tensor_cores(variant: GemmVariant) -> bool:
-    return variant.load_path != "simt"
 
 
 def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[GemmVariant, ...]:
@@ -153,23 +146,19 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ..
     if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
-    if request.base_align >= MAX_ALIGN_BYTES or not _on_tensor_cores(aligned):
+    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
         return (aligned,)
     shared = {axis: value for axis, value in aligned.choice.candidate.choices if axis in _OF_THE_STORE}
-    stored = request.with_axes(**shared)
-    fallback = _fallback(case, form, stored, _OF_THE_STORE)
-    if not _on_tensor_cores(fallback):  # one file, one engine
-        fallback = _fallback(case, form, stored.with_axes(load_path="staged"), (*_OF_THE_STORE, "load_path"))
-    return (aligned, fallback)
+    return (aligned, _fallback(case, form, request.with_axes(**shared)))
 
 
-def _fallback(case: str, form: GemmForm, request: _Request, kept: tuple[str, ...]) -> GemmVariant:
-    """Return the variant for any base: with the fixed axes where it can have them, else with `kept` of them alone."""
+def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
+    """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
     try:
         return _variant(case, form, request.base_align, request.without_bulk_loads())
     except NoLegalCandidateError:
-        fewest = replace(request, fixed={axis: value for axis, value in request.fixed.items() if axis in kept})
-        return _variant(case, form, request.base_align, fewest)
+        store_only = {axis: value for axis, value in request.fixed.items() if axis in _OF_THE_STORE}
+        return _variant(case, form, request.base_align, replace(request, fixed=store_only))
 
 
 def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> GemmVariant:

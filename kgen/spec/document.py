@@ -179,9 +179,6 @@ class SpecDocument(_Block):
     fixed_by_case: dict[_CaseId, dict[_Identifier, FixedBlock]] = Field(
         default={}, description="case id: axes that are decided here for that case alone"
     )
-    allow_tf32: bool = Field(
-        default=False, description="products of fp32 operands may round them to tf32, as torch does under this flag"
-    )
     accepts: AcceptsBlock = Field(
         default=AcceptsBlock(), description="what the kernel accepts beyond its inputs' types"
     )

@@ -122,7 +122,6 @@ class Spec:
     fixed: tuple[FixedAxis, ...] = ()
     accepts: Accepts = Accepts()
     incumbent: Reference | None = None
-    allow_tf32: bool = False  # as torch.backends.cuda.matmul.allow_tf32: products of fp32 may round their operands
     target_places: tuple[Where, ...] = field(default=(), compare=False)  # of `targets`, for messages
 
     def case(self, case_id: str) -> Case:
@@ -164,10 +163,9 @@ def ordered_strides(shape: tuple[int, ...], order: tuple[int, ...], leading: int
     return tuple(strides)
 
 
-def default_tolerance(dtypes: tuple[DType, ...], *, allow_tf32: bool = False) -> Tolerance:
+def default_tolerance(dtypes: tuple[DType, ...]) -> Tolerance:
     """Return the tolerance of the coarsest float type among the inputs; integers compare bit for bit."""
-    coarsest = max((_REL_ERR[d] for d in dtypes), default=0.0)
-    return Tolerance(max(coarsest, _TF32_REL_ERR) if allow_tf32 and DType.FP32 in dtypes else coarsest)
+    return Tolerance(max((_REL_ERR[d] for d in dtypes), default=0.0))
 
 
 # Limits on ||out - reference|| / ||reference||: the baseline contract's defaults for each element type.
@@ -180,4 +178,3 @@ _REL_ERR = {
     DType.FP32: 1e-5,
     DType.FP64: 1e-12,
 }
-_TF32_REL_ERR = 1e-3  # two operands, each off by 2^-11 of itself at most

@@ -56,7 +56,6 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         _fixed(document, checked, tuple(case.id for case in cases)),
         Accepts(16 if checked.accepts.base_alignment == 16 else 1),
         resolve_reference(document, ("incumbent",), incumbent, folder) if incumbent else None,
-        checked.allow_tf32,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
     )
 
@@ -85,7 +84,7 @@ def _fixed_value(value: object) -> bool | int | str | tuple[int, ...]:
 
 
 def _tolerance(checked: SpecDocument, inputs: tuple[InputSpec, ...]) -> Tolerance:
-    default = default_tolerance(tuple(i.dtype for i in inputs), allow_tf32=checked.allow_tf32)
+    default = default_tolerance(tuple(i.dtype for i in inputs))
     given = checked.tolerance
     return Tolerance(default.rel_err if given.rel_err is None else given.rel_err, given.atol)
 

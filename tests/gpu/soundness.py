@@ -32,7 +32,6 @@ from kgen.rules.model import Value
 from kgen.rules.solve import BoundRules, LegalSet, solve
 
 TARGET = "h200"
-LIMITS = {"float32": 1e-5, "tf32": 1e-3}  # of rel_err, where the type of the result does not give it
 LIMIT_SECONDS = 60.0
 # The rules about shared memory and registers: a point outside of one alone must fail on the hardware.
 RESOURCE_RULES = (
@@ -47,7 +46,6 @@ RESOURCE_RULES = (
     "printed_three_consumers",
     "printed_three_fused",
     "printed_three_int8",
-    "printed_split_sums",
     "printed_staged_plain",
     "printed_staged_fused",
 )
@@ -123,7 +121,7 @@ def run_sample(folder: str, product: str, dtype: str) -> dict[str, Any]:
     tensors = PRODUCTS[product].tensors(dtype, "cuda", seed=7)
     reference = PRODUCTS[product].reference
     out, faults = check_runs(module.kernel, tensors)
-    found = compare(out, expected(reference, tensors), eager(reference, tensors), LIMITS.get(dtype))
+    found = compare(out, expected(reference, tensors), eager(reference, tensors))
     return {"faults": [*faults, *found.faults], "rel_err": found.rel_err}
 
 

@@ -168,19 +168,6 @@ fixed:
   cluster_m: {value: 2, because: "two CTAs share B"}
 """
 
-FP32_SPEC = """
-name: fp32_spec
-reference: |
-  def gemm(a, b):
-      return a @ b
-inputs:
-  a: {shape: [M, K], dtype: fp32}
-  b: {shape: [K, N], dtype: fp32, layout: col}
-extents: {M: 512, N: 256, K: 130}
-"""
-TF32 = "allow_tf32: true\n"
-ON_FMA_UNITS = "fixed: {load_path: {value: simt, because: FMA alone rounds as the caller expects}}\n"
-
 MODULE = """
 name: module
 reference: |
@@ -241,8 +228,6 @@ TEXTS = {
     "cases": CASES,
     "fixed": FIXED,
     "module": _module_spec(),
-    "tf32": FP32_SPEC + TF32,
-    "fma_units": FP32_SPEC + ON_FMA_UNITS,
 }
 NAMES = (*FUNCTIONS, *TEXTS)
 

@@ -1,6 +1,4 @@
-"""Products of fp8, int8 and tf32 operands: what they are called, and which casts and scales become part of them."""
-
-from dataclasses import replace
+"""Products of fp8 and int8 operands: what they are called, and which casts and scales become part of them."""
 
 import pytest
 import torch
@@ -8,7 +6,6 @@ import torch
 from kgen.errors.frontend import UnsupportedOpError
 from kgen.families.classify import classify
 from kgen.families.gemm.form import GemmForm
-from kgen.families.gemm.rules import multiplies_tf32
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
@@ -17,21 +14,20 @@ from kgen.spec.model import Spec
 from kgen.target import load_device
 
 FP8, FP32, INT8 = torch.float8_e4m3fn, torch.float32, torch.int8
-H200 = load_device("h200")
 
 
 def e(*shape: int, dtype: torch.dtype = FP32, columns: bool = False) -> torch.Tensor:
     return torch.empty(shape[::-1], dtype=dtype).mT if columns else torch.empty(shape, dtype=dtype)
 
 
-def form_of(spec: Spec, device: str = "h200") -> GemmForm:
-    form = classify(lower(trace(spec, spec.cases[0]), spec).problems[0], load_device(device))
+def form_of(spec: Spec) -> GemmForm:
+    form = classify(lower(trace(spec, spec.cases[0]), spec).problems[0], load_device("h200"))
     assert isinstance(form, GemmForm)
     return form
 
 
-def spec_of(fn, *inputs: torch.Tensor, allow_tf32: bool = False) -> Spec:
-    return replace(spec_from_callable(fn, inputs, name="case"), allow_tf32=allow_tf32)
+def spec_of(fn, *inputs: torch.Tensor) -> Spec:
+    return spec_from_callable(fn, inputs, name="case")
 
 
 def scaled(a, b, s, t):
@@ -42,7 +38,7 @@ def scaled(a, b, s, t):
 def test_scaled_mm_is_a_product_of_fp8_with_scales_after_it(by_row: bool) -> None:
     scales = (e(64, 1), e(1, 128)) if by_row else (e(1), e())
     form = form_of(spec_of(scaled, e(64, 32, dtype=FP8), e(32, 128, dtype=FP8, columns=True), *scales))
-    assert (form.product_dtype, form.a_ops.ops, form.b_ops.ops) == ("fp8_e4m3", (), ())
+    assert (form.mma_dtype, form.a_ops.ops, form.b_ops.ops) == ("fp8_e4m3", (), ())
     assert [op.op for op in form.epilogue_ops] == [PointwiseOp.MUL, PointwiseOp.MUL]
     assert [(x.source.m, x.source.n) for x in form.epilogue_loads] == ([(1, 0), (0, 1)] if by_row else [(0, 0), (0, 0)])
 
@@ -71,30 +67,6 @@ def test_scales_of_blocks_are_refused() -> None:
 
 def test_bytes_are_multiplied_as_they_are() -> None:
     ints = form_of(spec_of(lambda a, b: a.int() @ b.int(), e(64, 32, dtype=INT8), e(32, 128, dtype=INT8)))
-    assert (ints.product_dtype, ints.a_ops.ops) == ("int8", ())
+    assert (ints.mma_dtype, ints.a_ops.ops) == ("int8", ())
     floats = form_of(spec_of(lambda a, b: a.float() @ b.float(), e(64, 32, dtype=INT8), e(32, 128, dtype=INT8)))
-    assert floats.product_dtype == "fp32" and floats.a_ops.ops  # sums of fp32 round: another product
-
-
-@pytest.mark.parametrize(
-    ("columns", "device", "name"),
-    [(True, "h200", "tf32"), (False, "h200", "fp32"), (True, "mi300x", "fp32")],
-)
-def test_tf32_is_taken_where_it_is_allowed_and_can_be_read(columns: bool, device: str, name: str) -> None:
-    operands = (e(64, 32), e(32, 128, columns=columns))
-    assert form_of(spec_of(torch.matmul, *operands, allow_tf32=True), device).product_dtype == name
-    assert form_of(spec_of(torch.matmul, *operands), device).product_dtype == "fp32"
-
-
-def test_of_callables_the_flag_of_torch_decides() -> None:
-    before = torch.backends.cuda.matmul.allow_tf32
-    try:
-        torch.backends.cuda.matmul.allow_tf32 = True
-        spec = spec_from_callable(torch.matmul, (e(64, 32), e(32, 128)), name="case")
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
-    assert spec.allow_tf32 and spec.tolerance.rel_err == 1e-3
-
-
-def test_which_devices_multiply_tf32() -> None:
-    assert multiplies_tf32(H200) and not multiplies_tf32(load_device("mi355x"))
+    assert floats.mma_dtype == "fp32" and floats.a_ops.ops  # sums of fp32 round: another product

@@ -159,7 +159,7 @@ def test_negative_tiles_are_outside_for_the_right_reason() -> None:
         ({"input_ops": 1}, {"tma_input_ops"}),
         ({"k": 0}, {"k_steps"}),
         ({"a_major": "mn", "in_dtype": "fp8_e4m3", "in_bytes": 1}, {"mn_major_bytes"}),
-        ({"in_dtype": "fp64", "in_bytes": 8}, {"wgmma_dtype"}),
+        ({"in_dtype": "fp32", "in_bytes": 4}, {"wgmma_dtype"}),
     ],
 )
 def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules: set[str]) -> None:
@@ -252,10 +252,9 @@ def test_legal_sets_of_the_load_paths() -> None:
 
     assert paths(BF16) == {"tma"}
     assert paths(replace(BF16, b_align=2)) == paths(replace(BF16, input_ops=1)) == {"staged"}
-    assert paths(of_dtype("fp32")) == {"tma", "simt"}
-    assert paths(replace(of_dtype("fp32"), b_align=4)) == {"staged", "simt"}
+    assert paths(of_dtype("fp32")) == paths(replace(of_dtype("fp32"), b_align=4)) == {"simt"}
     assert paths(replace(BF16, k=0)) == {"simt"}
-    assert paths(of_dtype("int8")) == paths(of_dtype("tf32")) == {"tma"}
+    assert paths(of_dtype("int8")) == {"tma"}
     assert paths(replace(of_dtype("fp8_e4m3"), b_major="mn")) == {"staged"}  # wgmma reads bytes along k alone
 
 
@@ -298,7 +297,7 @@ def test_the_checks_of_an_emitted_kernel_agree_with_the_rules(data: st.DataObjec
     assert broken == {check.rule for check in explain(legal.bound, point).broken}
 
 
-@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize("dtype", [dtype for dtype in BYTES if dtype != "tf32"])
 def test_schedules_of_few_rows_and_deep_k_are_for_operands_of_16_and_8_bits(dtype: str) -> None:
     facts = replace(of_dtype(dtype), m=16, k=16384, promo=2 if dtype.startswith("fp8") else 1)
     columns = solve(bind_gemm(facts, H100)).columns

@@ -136,7 +136,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "from dataclasses import dataclass, replace" if "split" in kinds else "from dataclasses import dataclass",
         "from functools import cache",
         "from importlib.metadata import version",
-        "from math import gcd, prod" if "staged" in kinds and not _is_in_parts(plan) else "from math import prod",
+        "from math import gcd, prod" if "staged" in kinds else "from math import prod",
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",
@@ -148,10 +148,6 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     if "no_k" not in kinds:
         lines.append("from cutlass.utils import SmemAllocator")
     return tuple(lines)
-
-
-def _is_in_parts(plan: GemmPlan) -> bool:
-    return plan.variants[0].load_path != "simt" and product_of(plan.variants[0].form).in_parts
 
 
 def _uses_stmatrix(view: DeviceView) -> bool:
@@ -175,7 +171,6 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     product = product_of(form)
     lines = [
         f"IN = {product.element}  # wgmma's operand type",
-        *(["RAW = cutlass.Float32  # an operand in memory: two of IN after its split"] if product.in_parts else []),
         out,
         f"{sums}  # the accumulator's type",
         _WARP_GROUP,

@@ -60,9 +60,6 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         mma_op=_mma_op(multiplied),
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
-        tma_atoms=(*_tma_atom("a", "m", "n", multiplied), *_tma_atom("b", "n", "m", multiplied)),
-        to_a=multiplied.written.format("sA"),
-        to_b=multiplied.written.format("sB"),
     )
 
 
@@ -115,11 +112,26 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             multiplied = product_of(plan.variants[0].form)
             columns = view.is_exchanged and view.stores_by_tma
             parts = ["k_share"] if "split" in kinds else []
-            loads = _once(multiplied.loads(kind) for kind in kinds)
-            consumers = _once(multiplied.consumers(kind) for kind in kinds)
+            loads = _once(_loads(kind) for kind in kinds)
+            consumers = _once(_consumers(kind) for kind in kinds)
             names = ["tiles", *multiplied.operands(columns), *parts, *loads, multiplied.mainloop, *tail, store]
-            names += [*consumers, *map(multiplied.kernel, kernels)]
+            names += [*consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
+
+
+def _loads(kind: str) -> tuple[str, ...]:
+    """Return the templates that bring operands to smem for one kind of kernel."""
+    match kind:
+        case "tma":
+            return ("of_operand", "load_tma")
+        case "split":
+            return ("of_operand", "load_split")
+    return ("staged_ops", "copy_tile", "batch_offset", "load_staged")
+
+
+def _consumers(kind: str) -> tuple[str, ...]:
+    """Return the templates of the consumer warp groups of one kind of kernel."""
+    return ("add_parts", "consume_split") if kind == "split" else ("consume",)
 
 
 def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -134,7 +146,7 @@ def library_sections(view: DeviceView) -> tuple[str, ...]:
 def _input_ops(ops: InputOps, multiplied: Product) -> tuple[tuple[str, ...], str]:
     """Return the statements and the result, which has the type that goes to smem."""
     if multiplied is not SIMT and not ops.ops:
-        return (), multiplied.moved
+        return (), "x0"
     names = {"as loaded": "x0", ops.source: "x1"}
     lines = ("x1 = x0.to(cutlass.Float32)", *print_ops(ops.ops, names))
     return lines, multiplied.rounded.format(names[ops.result])
@@ -171,15 +183,6 @@ def _mma_op(multiplied: Product) -> tuple[str, ...]:
     source, major = "warpgroup.OperandSource.SMEM", "OperandMajorMode.K"
     items = (*multiplied.types.split(", "), "(MMA_M, n, MMA_K)", source, major, major)
     return bracketed(f"op = {multiplied.op}(", items, ")", indent=4)
-
-
-def _tma_atom(operand: str, outer: str, shared_along: str, multiplied: Product) -> tuple[str, ...]:
-    """Return the statement that makes the descriptor of A or B."""
-    matrix = f"m{operand.upper()}"
-    box = f"cute.slice_({operand}_layout(v), (None, None, 0))"
-    items = [f"load_{operand}", matrix, box, f"(v.tile_{outer}, v.tile_k)", f"num_multicast=v.cluster_{shared_along}"]
-    items += ["internal_type=IN"] if multiplied.rounds_bulk_loads else []
-    return bracketed(f"tma_{operand}, {matrix} = cpasync.make_tiled_tma_atom(", items, ")", indent=4)
 
 
 def _operand_pointer(name: str, offset: int, multiplied: Product) -> str:

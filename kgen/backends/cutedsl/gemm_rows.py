@@ -1,6 +1,5 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
-from kgen.backends.cutedsl.gemm_types import product_of
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
@@ -13,7 +12,6 @@ from kgen.rules.specialise import kernel_rules
 KEPT = {
     **{name: name for name in ("tile_m", "tile_n", "tile_k", "wg_m", "wg_n", "cluster_m", "cluster_n", "stages")},
     "store_n": "store_n",
-    "split_buffers": "split_buffers",
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
@@ -58,13 +56,10 @@ _STORE_FIELDS = (
     FieldView("store_n", "int", "  # columns of one TMA store"),
     FieldView("store_buffers", "int", ""),
 )
-_FP16_PARTS_FIELDS = (FieldView("split_buffers", "int", "  # k steps of split operands that smem holds"),)
-_VECTOR_FIELDS = (
+_STAGED_FIELDS = (
     FieldView("a_vector", "int = 1", "  # elements of one load: divides leading dimension, extent and base"),
     FieldView("b_vector", "int = 1", ""),
-)
-_IN_FLIGHT = FieldView(
-    "in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"
+    FieldView("in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"),
 )
 
 
@@ -83,12 +78,10 @@ def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     if "simt" in kinds:
         return (*problem, *extra, *_TILE_FIELDS)
     store = _STORE_FIELDS if plan.variants[0].store_path == "tma" else ()
-    in_parts = product_of(plan.variants[0].form).in_parts
-    fp16_parts = _FP16_PARTS_FIELDS if in_parts else ()
-    staged = (*_VECTOR_FIELDS, *(() if in_parts else (_IN_FLIGHT,))) if "staged" in kinds else ()
+    staged = _STAGED_FIELDS if "staged" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *fp16_parts, *store, *staged)
+    return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
 
 
 def has_parts(plan: GemmPlan) -> bool:
@@ -150,8 +143,6 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
         values += [ValueView(name, str(candidate.number(name))) for name in _OF_PARTS]
     if shares_units(plan):
         values.append(ValueView("resident", str(variant.resident)))
-    if product_of(variant.form).in_parts:
-        values.append(ValueView("split_buffers", str(candidate.number("split_buffers"))))
     if variant.store_path == "tma":
         values.append(ValueView("store_n", str(candidate.number("store_n"))))
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))
@@ -160,6 +151,5 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
         a_align, b_align = reversed(aligns) if variant.is_exchanged else aligns
         values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, a_align))))
         values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, b_align))))
-        if not product_of(form).in_parts:
-            values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
+        values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
     return tuple(values)

@@ -12,13 +12,11 @@ class Product:
     """One type of operands.
 
     `element` is their type in smem, `op` the class of the instruction and `types` its first arguments, `k` what one
-    instruction sums. `sections` are the templates of operands, `mainloop` and `consume` those of the consumers.
-    `any_major`: the instruction reads rows or columns, and not k runs alone. `byte_wise`: the host passes operands as
-    bytes, and the launch function views them as elements. `rounds_bulk_loads`: bulk loads convert to `element`.
-    `in_parts`: an operand of fp32 is two of fp16 in smem.
+    instruction sums. `sections` are the templates of operands, `mainloop` that of the sums. `any_major`: the
+    instruction reads rows or columns, and not k runs alone. `byte_wise`: the host passes operands as bytes, and the
+    launch function views them as elements.
 
-    Staged loads write to the smem `written` of a tile: elements as they are (`moved`), fp32 values `rounded`, and
-    `zero` beyond an operand's edge.
+    Staged loads write elements as they are, fp32 values `rounded`, and `zero` beyond an operand's edge.
     """
 
     element: str
@@ -27,15 +25,10 @@ class Product:
     k: int
     sections: tuple[str, ...] = ("operands_k",)
     mainloop: str = "mainloop"
-    consume: str = "consume"
     any_major: bool = False
     byte_wise: bool = False
-    rounds_bulk_loads: bool = False
-    in_parts: bool = False
     zero: str = "IN(0.0)"
-    moved: str = "x0"
     rounded: str = "{}"
-    written: str = "{}"
 
     @property
     def bits(self) -> int:
@@ -46,31 +39,6 @@ class Product:
         """Return the templates of the smem of operands, and of what else lies in smem as they do."""
         needs_columns = self.any_major or stores_columns
         return ("row_major", *(["column_major"] if needs_columns else []), *self.sections)
-
-    def loads(self, kind: str) -> tuple[str, ...]:
-        """Return the templates that bring operands to smem for one kind of kernel."""
-        match kind:
-            case "tma":
-                return ("of_operand", f"load_tma{self._suffix}")
-            case "split":
-                return ("of_operand", "load_split")
-        copies = () if self.in_parts else ("copy_tile",)
-        return ("staged_ops", *copies, "batch_offset", f"load_staged{self._suffix}")
-
-    def consumers(self, kind: str) -> tuple[str, ...]:
-        """Return the templates of the consumer warp groups of one kind of kernel."""
-        return ("add_parts", "consume_split") if kind == "split" else (self.consume,)
-
-    def kernel(self, name: str) -> str:
-        """Return the template of a kernel or launch function of that name."""
-        return f"{name}{self._suffix}" if name in _OF_PARTS else name
-
-    @property
-    def _suffix(self) -> str:
-        return "_fp16_parts" if self.in_parts else ""
-
-
-_OF_PARTS: Final = ("kernel_tma", "kernel_staged", "launch_tma")
 
 
 def _half(element: str) -> Product:
@@ -83,47 +51,23 @@ def _fp8(element: str) -> Product:
 
 
 SIMT: Final = Product("cutlass.Float32", "", "", 1, zero="ACC(0.0)")  # no tensor core: FMA on fp32
-_TO_TF32: Final = "cutlass.Int32(cute.arch.cvt_f32_tf32({}))"  # the DSL's own cast to tf32 does not round
 _PRODUCTS: Final = {
     "bf16": _half("cutlass.BFloat16"),
     "fp16": _half("cutlass.Float16"),
     "fp8_e4m3": _fp8("cutlass.Float8E4M3FN"),
     "fp8_e5m2": _fp8("cutlass.Float8E5M2"),
     "int8": Product("cutlass.Int8", "warpgroup.MmaI8Op", "IN, IN, ACC", 32, zero="IN(0)"),
-    "tf32": Product(
-        "cutlass.TFloat32",
-        "MmaTf32Op",
-        "IN, ACC",
-        8,
-        ("operands_k", "tf32_op"),
-        rounds_bulk_loads=True,
-        zero="cutlass.Int32(0)",
-        moved=_TO_TF32.format("x0"),
-        rounded=_TO_TF32,
-        written="cute.recast_tensor({}, cutlass.Int32)",
-    ),
-    "fp32": Product(
-        "cutlass.Float16",
-        "warpgroup.MmaF16BF16Op",
-        "IN, ACC",
-        16,
-        ("operands_fp16_parts",),
-        "mainloop_fp16_parts",
-        "consume_fp16_parts",
-        in_parts=True,
-        zero="RAW(0.0)",
-    ),
 }
 
 
 def product_of(form: GemmForm) -> Product:
     """Return what a form's products are on tensor cores. KeyError for a type that they do not multiply."""
-    return _PRODUCTS[form.product_dtype]
+    return _PRODUCTS[form.mma_dtype]
 
 
 def passed_as_bytes(form: GemmForm) -> frozenset[str]:
     """Return the tensors that the host passes as bytes."""
-    product = _PRODUCTS.get(form.product_dtype)
+    product = _PRODUCTS.get(form.mma_dtype)
     return frozenset((form.a.tensor, form.b.tensor)) if product and product.byte_wise else frozenset()
 
 

@@ -3,7 +3,7 @@
 from math import prod
 
 from kgen.backends.cutedsl.gemm_rows import kind_of
-from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
+from kgen.backends.cutedsl.gemm_types import sum_dtype
 from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -14,10 +14,6 @@ _LOADS = {
     "split": "operands arrive by TMA; the CTAs of a cluster sum a part of k each with wgmma, and add the parts up in a "
     "fixed order through each other's smem",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
-    "tma in parts": "operands arrive by TMA in fp32, a producer warp group splits them into pairs of fp16; consumer "
-    "warp groups multiply with wgmma",
-    "staged in parts": "operands pass through the registers of a producer warp group, which splits them into pairs "
-    "of fp16; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
 }
@@ -35,7 +31,7 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         body = body.replace(f"B[{batch}n, k]", f"b_ops(B[{batch}n, k])")
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.product_dtype} products, "
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.mma_dtype} products, "
         f"{sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
@@ -64,9 +60,4 @@ def variant_words(variant: GemmVariant) -> tuple[str, ...]:
     tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full"
     exchanged = ("  m runs along the columns of the result: it has few rows,",) if variant.is_exchanged else ()
-    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[_path(variant)]}.", *exchanged, tile, waves)
-
-
-def _path(variant: GemmVariant) -> str:
-    in_parts = variant.load_path != "simt" and product_of(variant.form).in_parts
-    return f"{kind_of(variant)} in parts" if in_parts else kind_of(variant)
+    return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", *exchanged, tile, waves)

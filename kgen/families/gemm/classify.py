@@ -40,14 +40,13 @@ class _Strides:
         return self.along.get(fold[-1], 0) if fold else 0
 
 
-def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES, *, has_tf32: bool = False) -> GemmForm:
+def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES) -> GemmForm:
     """Return the GEMM that a Problem is.
 
-    `narrow` are the types whose widened values are multiplied as they were before; `has_tf32`: the device multiplies
-    tf32, of operands along k alone. Raises an `UnsupportedError` naming what stands in the way when it is not exactly
-    one matrix product.
+    `narrow` are the types whose widened values are multiplied as they were before. Raises an `UnsupportedError` naming
+    what stands in the way when it is not exactly one matrix product.
     """
-    return _Classifier(problem, narrow, has_tf32).run()
+    return _Classifier(problem, narrow).run()
 
 
 def strides_of(problem: Problem, access: Access) -> _Strides:
@@ -68,10 +67,9 @@ def strides_of(problem: Problem, access: Access) -> _Strides:
 class _Classifier:
     """The steps of one classification over one Problem."""
 
-    def __init__(self, problem: Problem, narrow: frozenset[DType], has_tf32: bool) -> None:
+    def __init__(self, problem: Problem, narrow: frozenset[DType]) -> None:
         self.problem = problem
         self.narrow = narrow
-        self.has_tf32 = has_tf32
         self.definitions = problem.definitions()
         self.extents = static_extents(problem)
 
@@ -87,19 +85,16 @@ class _Classifier:
         m, n, batch = self.roles(a, b, d, load_strides)
         k = self.fold_k(self.live(product.axes), a, b)
         fold = (m, n, k, batch)
-        mma_dtype = self.mma_dtype(a_ops, b_ops)
-        matrices = self.matrix(a, m, fold), self.matrix(b, n, fold)
-        along_k = all(matrix.k == 1 for matrix in matrices)
         return GemmForm(
             m=self.extent(m),
             n=self.extent(n),
             k=self.extent(product.axes),
             batch=tuple(self.extent(f) for f in batch),
-            a=matrices[0],
-            b=matrices[1],
+            a=self.matrix(a, m, fold),
+            b=self.matrix(b, n, fold),
             a_ops=a_ops,
             b_ops=b_ops,
-            mma_dtype=mma_dtype,
+            mma_dtype=self.mma_dtype(a_ops, b_ops),
             accumulator=product.result,
             epilogue_loads=tuple(
                 EpilogueLoad(load.result, self.output(s, fold)) for load, s in zip(loads, load_strides, strict=True)
@@ -107,7 +102,6 @@ class _Classifier:
             epilogue_ops=epilogue_ops,
             result=store.value,
             d=self.written(d, fold),
-            tf32=product.allow_tf32 and self.has_tf32 and along_k and mma_dtype is DType.FP32,
         )
 
     def single(self, kind: type[S]) -> S:

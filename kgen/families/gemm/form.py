@@ -72,12 +72,6 @@ class GemmForm:
     epilogue_ops: tuple[Map, ...]
     result: str
     d: OutputAccess
-    tf32: bool = False  # the fp32 operands are rounded to tf32
-
-    @property
-    def product_dtype(self) -> str:
-        """What the rules and the device files call the products: an element type, or tf32."""
-        return "tf32" if self.tf32 else str(self.mma_dtype)
 
     @property
     def family(self) -> str:
