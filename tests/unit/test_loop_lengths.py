@@ -70,7 +70,10 @@ def test_the_budget_of_a_device_kernel(package: str) -> None:
 # The library of loops.
 
 LIBRARY = ast.parse((templates_dir() / "cutedsl" / "lib" / "loops.py").read_text(encoding="utf-8"))
-FUNCTIONS = tuple(n.name for n in LIBRARY.body if isinstance(n, ast.FunctionDef))
+SHARED = tuple(
+    n.targets[0].id for n in LIBRARY.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute)
+)
+FUNCTIONS = (*(n.name for n in LIBRARY.body if isinstance(n, ast.FunctionDef)), *SHARED)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

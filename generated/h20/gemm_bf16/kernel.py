@@ -418,6 +418,11 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
+def major(stride):
+    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
+    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
+
+
 def row_major(rows, columns, count, dtype):
     """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
     kind = warpgroup.SmemLayoutAtomKind
@@ -434,11 +439,6 @@ def column_major(rows, columns, count, dtype, block):
     span = max(span for span in kinds if block * dtype.width // 8 % span == 0)
     atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
     return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
-
-
-def major(stride):
-    """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
-    return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
 
 
 def a_layout(v):

@@ -38,7 +38,8 @@ class Product:
     def operands(self, stores_columns: bool) -> tuple[str, ...]:
         """Return the templates of the smem of operands, and of what else lies in smem as they do."""
         needs_columns = self.any_major or stores_columns
-        return ("row_major", *(["column_major"] if needs_columns else []), *self.sections)
+        major = ["major"] if self.any_major else []
+        return (*major, "row_major", *(["column_major"] if needs_columns else []), *self.sections)
 
 
 def _half(element: str) -> Product:
