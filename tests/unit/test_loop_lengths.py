@@ -71,7 +71,9 @@ def test_the_budget_of_a_device_kernel(package: str) -> None:
 
 LIBRARY = ast.parse((templates_dir() / "cutedsl" / "lib" / "loops.py").read_text(encoding="utf-8"))
 SHARED = tuple(
-    n.targets[0].id for n in LIBRARY.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute)
+    n.value.attr
+    for n in LIBRARY.body
+    if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute) and n.value.attr.islower()
 )
 FUNCTIONS = (*(n.name for n in LIBRARY.body if isinstance(n, ast.FunctionDef)), *SHARED)
 
