@@ -359,17 +359,25 @@ def largest_across(state, width):
     return (fx.coop.warp_reduce(state[0], fx.ReductionOp.MAX, width=width),)
 
 
+@flyc.jit
+def leave_state(slots, state, warp):
+    """Leave the state of a warp, which all its lanes hold, in LDS: the first lane writes."""
+    if fx.thread_idx.x % WARP == 0:
+        for part, slot in zip(state, slots, strict=True):
+            slot[warp] = part
+
+
 def combine_row(v, state, across, slots):
     """Combine the states of a row's threads, first those of each warp; every thread gets the result."""
     state = across(state, min(v.row_threads, WARP))
     warps = v.row_threads // WARP
     if warps <= 1:
         return state
-    warp = fx.thread_idx.x // WARP
-    for part, slot in zip(state, slots, strict=True):
-        slot[warp] = part
+    thread = fx.thread_idx.x
+    leave_state(slots, state, thread // WARP)
     fx.barrier()
-    return across(tuple(slot[warp // warps * warps + fx.lane_id() % warps] for slot in slots), warps)
+    first = thread // v.row_threads * warps if v.row_threads < v.threads else 0
+    return across(tuple(slot[first + thread % warps] for slot in slots), warps)
 
 
 def join_max(a, b):
