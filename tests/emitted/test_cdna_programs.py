@@ -1,7 +1,7 @@
 """Programs on CDNA, emitted, compiled, and executed in the simulator: random loops, and products among loops.
 
-`make test` takes 15 random ones that the commit's hash picks, on one arch or the other, and a few with products on
-each; `make test-all` takes a hundred random ones on each, and all with products.
+`make test` takes 15 random ones that the commit's hash picks, on one arch or the other, and a few with products and a
+few on NaNs and infinities on each; `make test-all` takes a hundred random ones on each, and all with products.
 """
 
 import subprocess
@@ -38,6 +38,18 @@ def test_the_programs_of_this_commit_are_right(target: str, count: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_hundred_programs_are_right(target: str) -> None:
     right("cdna_programs.py", "--target", target, "--count", "100")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nans_and_infinities_are_right(target: str) -> None:
+    """Softmax and RMS norm of bf16, and casts to bf16 of each type."""
+    right("cdna_special.py", "--target", target, "--only", "0", "2", "5", "12", "14", "15")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_all_on_nans_and_infinities_are_right(target: str) -> None:
+    right("cdna_special.py", "--target", target)
 
 
 @pytest.mark.parametrize("target", TARGETS)

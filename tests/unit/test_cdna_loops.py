@@ -111,3 +111,26 @@ def test_a_cast_in_the_middle_rounds_though_products_contract() -> None:
     text = made(lambda x: x.to(torch.bfloat16).float() * 3.0, [e(64, 128, dtype=FP32)])["render"]["kernel.py"]
     assert "x1 = rounded(x0, fx.BFloat16)" in text and "with fx.fastmath(fx.FastMathFlags.none):" in text
     assert "contract" in text
+
+
+@pytest.mark.parametrize(
+    ("device", "read", "by_integers"),
+    [
+        ("mi300x", torch.bfloat16, True),
+        ("mi300x", torch.float16, False),
+        ("mi300x", FP32, False),
+        ("mi355x", torch.bfloat16, False),
+    ],
+)
+def test_bf16_is_rounded_in_integers_where_no_nan_can_be_lost(
+    device: str, read: torch.dtype, by_integers: bool
+) -> None:
+    """A NaN of fp16 or fp32 can have bits below those of bf16; gfx950 has a conversion."""
+    text = made(lambda x: torch.softmax(x.float(), -1).bfloat16(), [e(64, 128, dtype=read)], device)["render"]
+    assert ("= to_bf16(" in text["kernel.py"]) is by_integers
+    assert (".to(fx.BFloat16)" in text["kernel.py"]) is not by_integers
+
+
+def test_one_lane_of_a_warp_writes_its_state() -> None:
+    text = made(lambda x: x.sum(-1), [e(8, 8192)])["render"]["kernel.py"]
+    assert "if fx.thread_idx.x % WARP == 0:" in text and text.count("leave_state(slots, state") == 2

@@ -278,6 +278,15 @@ def rsqrt_approximate(x):
     return fx.rsqrt(x, fastmath=fx.FastMathFlags.afn | fx.FastMathFlags.arcp | fx.FastMathFlags.contract)
 
 
+def to_bf16(x):
+    """The bf16 nearest to x, ties to even, of a NaN whose lower 16 bits are 0: carried into the sign, others are lost.
+
+    Those of bf16, of fp8, and those that the hardware makes (0x7FC00000) are such, and arithmetic passes them on.
+    """
+    bits = x.bitcast(fx.Uint32)
+    return fx.Uint16(bits + 0x7FFF + ((bits >> 16) & 1) >> 16).bitcast(fx.BFloat16)
+
+
 def digits(index, extents):
     """Coordinates of a linear index that is not negative."""
     found, rest = [], fx.Uint64(index) if INDEX is fx.Int64 else fx.Uint32(index)
@@ -500,8 +509,8 @@ def layer_norm_bf16_residual_resident(
             x14 = x12 * x13
             x15 = bias_raw[e, 0].to(fx.Float32)
             x16 = x14 + x15
-            out0_new[e, 0] = x16.to(fx.BFloat16)
-            out1_new[e, 0] = x10.to(fx.BFloat16)
+            out0_new[e, 0] = to_bf16(x16)
+            out1_new[e, 0] = to_bf16(x10)
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
         write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
 

@@ -262,6 +262,15 @@ def rsqrt_approximate(x):
     return fx.rsqrt(x, fastmath=fx.FastMathFlags.afn | fx.FastMathFlags.arcp | fx.FastMathFlags.contract)
 
 
+def to_bf16(x):
+    """The bf16 nearest to x, ties to even, of a NaN whose lower 16 bits are 0: carried into the sign, others are lost.
+
+    Those of bf16, of fp8, and those that the hardware makes (0x7FC00000) are such, and arithmetic passes them on.
+    """
+    bits = x.bitcast(fx.Uint32)
+    return fx.Uint16(bits + 0x7FFF + ((bits >> 16) & 1) >> 16).bitcast(fx.BFloat16)
+
+
 def digits(index, extents):
     """Coordinates of a linear index that is not negative."""
     found, rest = [], fx.Uint64(index) if INDEX is fx.Int64 else fx.Uint32(index)
@@ -408,7 +417,7 @@ def rms_norm_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Tens
             x6 = x5 * x4
             x7 = weight_raw[e, 0].to(fx.Float32)
             x8 = x6 * x7
-            out_new[e, 0] = x8.to(fx.BFloat16)
+            out_new[e, 0] = to_bf16(x8)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

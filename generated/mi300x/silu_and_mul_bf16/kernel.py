@@ -214,6 +214,15 @@ def silu_approximate(x):
     return x * sigmoid_approximate(x)
 
 
+def to_bf16(x):
+    """The bf16 nearest to x, ties to even, of a NaN whose lower 16 bits are 0: carried into the sign, others are lost.
+
+    Those of bf16, of fp8, and those that the hardware makes (0x7FC00000) are such, and arithmetic passes them on.
+    """
+    bits = x.bitcast(fx.Uint32)
+    return fx.Uint16(bits + 0x7FFF + ((bits >> 16) & 1) >> 16).bitcast(fx.BFloat16)
+
+
 def digits(index, extents):
     """Coordinates of a linear index that is not negative."""
     found, rest = [], fx.Uint64(index) if INDEX is fx.Int64 else fx.Uint32(index)
@@ -291,7 +300,7 @@ def silu_and_mul_bf16_flat(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor)
             x1 = silu_approximate(x0)
             x2 = x_raw1[e, s].to(fx.Float32)
             x3 = x1 * x2
-            out_new[e, 0] = x3.to(fx.BFloat16)
+            out_new[e, 0] = to_bf16(x3)
         write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], inside, out_new)
 
 

@@ -635,6 +635,15 @@ def reciprocal(x):
     return 1.0 / x
 
 
+def to_bf16(x):
+    """The bf16 nearest to x, ties to even, of a NaN whose lower 16 bits are 0: carried into the sign, others are lost.
+
+    Those of bf16, of fp8, and those that the hardware makes (0x7FC00000) are such, and arithmetic passes them on.
+    """
+    bits = x.bitcast(fx.Uint32)
+    return fx.Uint16(bits + 0x7FFF + ((bits >> 16) & 1) >> 16).bitcast(fx.BFloat16)
+
+
 def digits(index, extents):
     """Coordinates of a linear index that is not negative."""
     found, rest = [], fx.Uint64(index) if INDEX is fx.Int64 else fx.Uint32(index)
@@ -814,7 +823,7 @@ def softmax_bf16_resident(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
             x6 = exp_approximate(x5)
             x7 = reciprocal(sum_1)
             x8 = x6 * x7
-            out_new[e, 0] = x8.to(fx.BFloat16)
+            out_new[e, 0] = to_bf16(x8)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
@@ -869,7 +878,7 @@ def softmax_bf16_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, out: fx.Tensor):
                 x5 = exp_approximate(x4)
                 x6 = reciprocal(sumexp_0)
                 x7 = x5 * x6
-                out_new[e, 0] = x7.to(fx.BFloat16)
+                out_new[e, 0] = to_bf16(x7)
             write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

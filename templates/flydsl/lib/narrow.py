@@ -1,10 +1,19 @@
-"""Bytes of fp8 to fp32 and back in FlyDSL; a kernel.py takes over those that it uses, as they stand here.
+"""Bytes of fp8 to fp32 and back, and bf16, in FlyDSL; a kernel.py takes over those that it uses, as they stand here.
 
 `ocp` are the formats of the Open Compute Project, of gfx950 and of Hopper; `fnuz` those of gfx942, which have one NaN,
 0x80, no infinity and no negative zero. Each rounds to nearest even, and beyond its range does what torch's cast does.
 """
 
 import flydsl.expr as fx
+
+
+def to_bf16(x):
+    """The bf16 nearest to x, ties to even, of a NaN whose lower 16 bits are 0: carried into the sign, others are lost.
+
+    Those of bf16, of fp8, and those that the hardware makes (0x7FC00000) are such, and arithmetic passes them on.
+    """
+    bits = x.bitcast(fx.Uint32)
+    return fx.Uint16(bits + 0x7FFF + ((bits >> 16) & 1) >> 16).bitcast(fx.BFloat16)
 
 
 def rounded_to_fp8(x, mantissa, bias):
