@@ -707,8 +707,8 @@ def read_columns(v, lds, rows, row, count, block):
 def lane_pieces(v, acc, tile):
     """Pieces of `d_vector` neighbouring columns of D that a lane holds: sums, row of the tile, column, whether in D.
 
-    An MFMA leaves a lane groups of four columns of one row, in four registers each. MFMAs are taken along m first: scalar
-    registers hold which columns are in D, and have room for those of one MFMA at a time.
+    An MFMA leaves a lane groups of four columns of one row, in four registers each. MFMAs are taken along m first:
+    scalar registers hold which columns are in D, and have room for those of one MFMA at a time.
     """
     tile_m, tile_n, _ = tile
     row, column = warp_origin(v)
