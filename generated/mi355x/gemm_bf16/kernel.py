@@ -258,6 +258,11 @@ def rules_default_async(v):
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
+            "acc_regs < 128 when load_path == async and (a_major == mn or b_major == mn) and read_ahead >= 144",
+            read_ahead < 144 or acc_regs < 128,
+            "reads that transpose hold addresses besides, and two long fragments leave them no room",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",
