@@ -685,14 +685,13 @@ def epilogue_ops(x0, linear_bias, scale):
 def lane_pieces(v, acc, tile):
     """Pieces of `d_vector` neighbouring columns of D that a lane holds: sums, row of the tile, column, whether in D.
 
-    An MFMA leaves a lane groups of four columns of one row, in four registers each. MFMAs are taken along m first:
-    scalar registers hold which columns are in D, and have room for those of one MFMA at a time.
+    An MFMA leaves a lane groups of four columns of one row, in four registers each.
     """
     tile_m, tile_n, _ = tile
     row, column = warp_origin(v)
-    for j, stack in enumerate(zip(*acc, strict=True)):
-        for i, sums in enumerate(stack):
-            m = row + i * v.mma + lane_index() % v.mma
+    for i, line in enumerate(acc):
+        m = row + i * v.mma + lane_index() % v.mma
+        for j, sums in enumerate(line):
             for first in range(0, v.mma * v.mma // WARP, v.d_vector):
                 across = first // 4 * (4 * WARP // v.mma) + lane_index() // v.mma * 4 + first % 4
                 n = tile_n * v.tile_n + column + j * v.mma + across
