@@ -243,8 +243,8 @@ def rules_default_async(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
@@ -377,8 +377,8 @@ def rules_default_staged_any(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (

@@ -11,8 +11,8 @@ Kernel 0:
     store acc -> buffer_0[m, n]
   Variant default_0_async (x on 16 bytes, weight on 16 bytes): operands are copied to LDS past the registers, while
     MFMA multiplies what came before.
-    tile 256x256x32, 4 stages, 2x4 warps of 16x16 MFMAs, 131072 bytes of LDS,
-    512 workgroups in 2 grid waves, 100% full
+    tile 128x256x32, 6 stages, 1x4 warps of 16x16 MFMAs, 147456 bytes of LDS,
+    1024 workgroups in 4 grid waves, 100% full
   Variant default_0_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies
     what came before.
     tile 128x256x32, 2 stages, 2x4 warps of 32x32 MFMAs, 49152 bytes of LDS,
@@ -285,23 +285,23 @@ CASE_DEFAULT_0 = {  # case default
     "d_stride": (8192, 1),
 }
 VARIANTS_0 = (
-    # predicted 144.4 us, bound by mma: 2 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
-    # next best: 256x256x32, predicted 144.4 us
+    # predicted 145.9 us, bound by mma: 4 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
+    # next best: 128x256x32, predicted 145.9 us
     Variant_0(
         name="default_0_async",
         **CASE_DEFAULT_0,
         load_path="async",
-        tile_m=256,
+        tile_m=128,
         tile_n=256,
         tile_k=32,
-        warps_m=2,
+        warps_m=1,
         warps_n=4,
         mma=16,
-        stages=4,  # 131072 bytes of LDS in all
+        stages=6,  # 147456 bytes of LDS in all
         split_k=1,
         group=4,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=2,  # with 128 registers of sums in each
+        waves=1,  # with 128 registers of sums in each
         a_vector=8,
         b_vector=8,
         d_vector=4,
@@ -447,8 +447,8 @@ def rules_default_0_async_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
@@ -581,8 +581,8 @@ def rules_default_0_staged_any_0(v):
             "the compiler spills where sums fill one half of the register file",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
+            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
