@@ -43,6 +43,7 @@ def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
 
     One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can.
     """
+    programs = {case: program.plain or program for case, program in programs.items()}
     made = {case: partition(program, device) for case, program in programs.items()}
     if len({_kernels(program) for program, _ in made.values()}) > 1:
         with suppress(NoLegalCandidateError):
