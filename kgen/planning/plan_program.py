@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.classify import Form
 from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.partition import partition
-from kgen.planning.plan import Form, Plan, Variant
+from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_gemm import plan_gemm
 from kgen.planning.plan_loops import plan_loop
 from kgen.rules.model import Value
