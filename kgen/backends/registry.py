@@ -45,7 +45,7 @@ BACKENDS = (
     Backend("flydsl", "gfx950", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
     Backend("cutedsl", "sm90", frozenset({"gemm"}), view_gemm, most_kernels=1),
     Backend("cutedsl", "sm90", _LOOPS, view_loops),
-    Backend("cutedsl", "sm90", _LOOPS | {"gemm"}, view_program),
+    Backend("cutedsl", "sm90", _LOOPS | {"gemm", "attention"}, view_program),
     Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),
     Backend("flydsl", "gfx950", _LOOPS, view_cdna_loops),
     Backend("flydsl", "gfx942", _LOOPS | {"gemm"}, view_cdna_program),

@@ -11,6 +11,7 @@ from kgen.package.parts import PackageParts, results_of
 from kgen.package.plan_words import missing_facts, rejection_rows, source_rows, variant_rows
 from kgen.package.views import ExtractionView, TensorRow
 from kgen.planning.plan import Variant
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
 from kgen.spec.model import Case, FixedAxis, InputSpec
 
@@ -85,10 +86,31 @@ def _pattern(parts: PackageParts) -> tuple[str, ...]:
     """Return a line per kernel of the first case."""
     case, _ = parts.programs[0]
     firsts = zip(parts.problems, parts.first_variants_of(case), strict=True)
-    lines = [_product(v) if isinstance(v, GemmVariant) else _loop(v, problem) for problem, v in firsts]
+    lines = [_kernel(v, problem) for problem, v in firsts]
     return (
         tuple(f"- {p.name}: {line}" for p, line in zip(parts.problems, lines, strict=True)) if lines[1:] else (*lines,)
     )
+
+
+def _kernel(variant: Variant, problem: Problem) -> str:
+    match variant:
+        case GemmVariant():
+            return _product(variant)
+        case AttentionVariant():
+            return _attention(variant)
+        case _:
+            return _loop(variant, problem)
+
+
+def _attention(variant: AttentionVariant) -> str:
+    form = variant.form
+    heads = (
+        f"{form.ratio} query heads for each head of K and V" if form.ratio > 1 else "as many heads of K and V as of Q"
+    )
+    bounds = "; a mask bounds the keys that a query sees" if variant.facts.bounded else ""
+    ops = f"; {len(form.score_ops)} pointwise ops on scores" if form.score_ops else ""
+    lse = "; log(sum(exp)) of each row is a result" if form.logsumexp else ""
+    return f"Family {variant.family}: product, softmax and product, {heads}{bounds}{ops}{lse}."
 
 
 def _loop(variant: Variant, problem: Problem) -> str:
@@ -161,6 +183,10 @@ def _boundaries(parts: PackageParts) -> tuple[str, ...]:
 def _boundary(variant: Variant) -> str:
     if variant.form.is_empty:
         return "the output is empty, nothing is launched"
+    if isinstance(variant, AttentionVariant):
+        return (
+            "bulk copies read 0 outside of a tensor, keys there are masked, bulk stores leave out what is outside of O"
+        )
     if not isinstance(variant, GemmVariant):
         return "elements outside are neither read nor written"
     form, size = variant.form, variant.choice.candidate.size

@@ -11,6 +11,7 @@ from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Map, Problem, ProblemTensor, TensorRole
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
 from kgen.spec.model import InputSpec, Spec
 from kgen.target import Arch
@@ -83,7 +84,7 @@ class PackageParts:
     @property
     def has_product(self) -> bool:
         """Whether a kernel multiplies matrices: else all of them only move memory and compute on the way."""
-        return any(isinstance(v, GemmVariant) for v in self.plan.variants)
+        return any(isinstance(v, GemmVariant | AttentionVariant) for v in self.plan.variants)
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
@@ -109,7 +110,8 @@ def results_of(program: Program) -> tuple[ProblemTensor, ...]:
 
 def product_dtype(plan: Plan) -> str:
     """Return the element type whose peak bounds the operations of a plan."""
-    return next((str(v.form.mma_dtype) for v in plan.variants if isinstance(v, GemmVariant)), str(DType.FP32))
+    products = (v for v in plan.variants if isinstance(v, GemmVariant | AttentionVariant))
+    return next((str(v.form.mma_dtype) for v in products), str(DType.FP32))
 
 
 # Accesses to local memory of one sin, cos or tan on one element: the reduction of a large argument keeps a table there.
@@ -124,8 +126,17 @@ def _local_accesses(ops: Iterable[object], elements: int) -> int:
 
 def expected_evidence(plan: Plan) -> tuple[Evidence, ...]:
     """Return what each variant's machine code must show, as far as its candidate decides it."""
-    arch = plan.device.arch
-    return tuple(_gemm_evidence(v, arch) if isinstance(v, GemmVariant) else _loop_evidence(v) for v in plan.variants)
+    return tuple(_evidence(v, plan.device.arch) for v in plan.variants)
+
+
+def _evidence(variant: Variant, arch: Arch) -> Evidence:
+    match variant:
+        case GemmVariant():
+            return _gemm_evidence(variant, arch)
+        case AttentionVariant():
+            return _attention_evidence(variant, arch)
+        case _:
+            return _loop_evidence(variant)
 
 
 def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
@@ -144,6 +155,22 @@ def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
         spills=_local_accesses(ops, candidate.number("acc_regs")),
         access_bytes=None,
         cluster_stores=variant.cluster_k > 1,
+    )
+
+
+def _attention_evidence(variant: AttentionVariant, arch: Arch) -> Evidence:
+    candidate, form = variant.choice.candidate, variant.form
+    # a thread has 1 of 128 shares of a warp group's scores and output
+    scores = _local_accesses(form.score_ops, candidate.number("score_regs"))
+    return Evidence(
+        variant=variant.name,
+        mma=arch.machine_code.mma_of(str(form.mma_dtype)) or "none",
+        tma_loads=candidate.value("load_path") == "tma",
+        tma_stores=candidate.value("store_path") == "tma",
+        multicast=False,
+        threads=candidate.number("threads"),
+        spills=scores + _local_accesses(form.epilogue_ops, candidate.number("output_regs")),
+        access_bytes=None,
     )
 
 

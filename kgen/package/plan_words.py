@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from kgen.families.attention.cost import FITTED as FITTED_OF_ATTENTION
 from kgen.families.gemm.cost import FITTED
 from kgen.package.parts import product_dtype
 from kgen.package.views import RejectionRow, SourceRow, VariantRow
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
 from kgen.target import Confidence, Device, Quantity, load_sources
 
@@ -44,10 +46,12 @@ def number_text(quantity: Quantity) -> str:
 def quantities_used(plan: Plan) -> tuple[tuple[str, Quantity], ...]:
     """Return the device's numbers that a plan rests on: of the peaks one, of the fitted ones those of its families."""
     peak = plan.device.dense_peak(product_dtype(plan))
-    kinds = {isinstance(v, GemmVariant) for v in plan.variants}
+    kinds = {isinstance(v, GemmVariant) for v in plan.variants if not isinstance(v, AttentionVariant)}
     left_out = {name for name, _ in plan.device.quantities if name.startswith("dense_peak.")}
     left_out |= {name for name, _ in plan.device.quantities if name.startswith("fitted.")}
     left_out -= {name for is_product in kinds for name in _fitted(plan.device, is_product)}
+    if any(isinstance(v, AttentionVariant) for v in plan.variants):
+        left_out -= set(FITTED_OF_ATTENTION)
     return tuple((name, q) for name, q in plan.device.quantities if name not in left_out or q is peak)
 
 

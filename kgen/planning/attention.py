@@ -45,15 +45,22 @@ class RankedAttention(RankedCandidate):
     """An attention candidate with its predicted time; `terms` are of the launch, each resource alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionCandidates(Candidates):
+    """The ranked attention candidates."""
+
+    ranked: tuple[RankedAttention, ...]
+
+
 def solve_attention(
     facts: AttentionFacts, device: Device, *, fixed: Mapping[str, Value] | None = None, top: int | None = TOP
-) -> Candidates:
+) -> AttentionCandidates:
     """Return the best legal candidates of an attention on a device. Raises `NoLegalCandidateError`."""
     legal = legal_attentions(facts, device, fixed=fixed)
     time, order = ordered_attentions(legal, facts, device)
     rows = order if top is None else order[:top]
     ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
-    return Candidates(ranked, legal.total, legal.count, legal.rejections)
+    return AttentionCandidates(ranked, legal.total, legal.count, legal.rejections)
 
 
 def legal_attentions(facts: AttentionFacts, device: Device, *, fixed: Mapping[str, Value] | None = None) -> LegalSet:

@@ -10,6 +10,7 @@ from kgen.families.strided.cuts import Cut, can_split, cut_after_first_phase, sp
 from kgen.families.strided.facts import MAX_ACCESS_BYTES, facts_of
 from kgen.families.strided.online import online
 from kgen.ir.access import Access
+from kgen.ir.attention import holds_two_products
 from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
 from kgen.ir.program import Buffer, Program
 from kgen.planning.loops import solve_loop
@@ -55,6 +56,8 @@ def _exponents(problem: Problem, device: Device) -> Problem:
     With the largest value of the whole row at hand, what the sum adds are the exponentials that a store wants: a CTA
     that holds the row computes each once. Where clusters share a row, one exchange less is worth more than that.
     """
+    if holds_two_products(problem):
+        return problem  # an attention: its family keeps the sums in one pass by itself
     one_pass = online(problem)
     has_clusters = any(name == "cluster_portable" for name, _ in device.arch.limits)
     if one_pass == problem or has_clusters or any(isinstance(s, Contract) for s in problem.body):

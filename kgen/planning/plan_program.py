@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.attention.form import AttentionForm
 from kgen.families.classify import Form
 from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
@@ -14,6 +15,7 @@ from kgen.planning.attention import with_attentions
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.partition import partition
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_attention import plan_attention
 from kgen.planning.plan_gemm import plan_gemm
 from kgen.planning.plan_loops import plan_loop
 from kgen.rules.model import Value
@@ -130,6 +132,8 @@ def _kernel(
     for case, form in forms.items():
         if isinstance(form, LoopForm):
             variants += plan_loop(case, kernel, form, device, fixed[case][form.family], base_align, made, later)
+        elif isinstance(form, AttentionForm):
+            variants.append(plan_attention(case, kernel, form, device, fixed[case][form.family], made))
     return tuple(variants)
 
 

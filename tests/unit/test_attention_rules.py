@@ -5,19 +5,30 @@ from dataclasses import replace
 import pytest
 
 from kgen.errors.rules import NoLegalCandidateError
-from kgen.families.attention.rules import bind_attention
+from kgen.families.attention.rules import attention_rules
 from kgen.families.attention.rules_facts import AttentionFacts
+from kgen.planning import attention as planning
 from kgen.planning.attention import explain_attention, legal_attentions, ordered_attentions, solve_attention
 from kgen.resources import targets_dir
 from kgen.rules.edges import edge_points
 from kgen.rules.parse import parse_rules
 from kgen.rules.printer import print_file
-from kgen.rules.solve import solve
-from kgen.target import load_device
+from kgen.rules.solve import BoundRules, bind, solve
+from kgen.target import Device, load_device
 
 H200 = load_device("h200")
 PLAIN = {"load_path": "tma", "store_path": "tma", "splits": 1, "pack_gqa": 0}
 REGISTERS, SMEM = {"p_path": "registers", "overlap": 1}, {"p_path": "smem", "overlap": 0}
+
+
+def bind_attention(facts: AttentionFacts, device: Device) -> BoundRules:
+    """Bind the rules of the hardware alone: what templates print of it changes."""
+    return bind(attention_rules(device.arch, lowered=False), {**device.rule_fields(), **facts.as_mapping()})
+
+
+@pytest.fixture(autouse=True)
+def _of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "bind_attention", bind_attention)
 
 
 def prefill(d: int, dv: int = 0, length: int = 4096, *, causal: bool = False, **more) -> AttentionFacts:

@@ -1,7 +1,9 @@
-"""Plan -> the kernel.py of several kernels on Hopper, matrix products and loops."""
+"""Plan -> the kernel.py of several kernels on Hopper: matrix products, attentions and loops."""
 
 from typing import Final
 
+from kgen.backends.cutedsl.attention import attention_part
+from kgen.backends.cutedsl.attention_words import attention_words
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
 from kgen.backends.cutedsl.gemm_host import passed_tensor, signature
@@ -55,4 +57,6 @@ CUTEDSL_PROGRAMS: Final = ProgramDialect(
     product=_product,
     product_words=variant_words,
     host=_host,
+    attention=attention_part,
+    attention_words=attention_words,
 )

@@ -9,6 +9,7 @@ from kgen.backends.source.lines import Lines
 from kgen.backends.source.statements import Statement
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
+from kgen.planning.plan_attention import AttentionPlan, AttentionVariant
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 
 
@@ -61,6 +62,17 @@ class ProductSource:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionSource:
+    """An attention, as `ProductSource`; `number` is None where it is the only kernel."""
+
+    number: int | None
+    plan: AttentionPlan
+    programs: Mapping[str, Program]
+    shown: Mapping[str, str]
+    made: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """The text of a product, a file of its own without docstring and host code, and what a launch of it takes.
 
@@ -99,3 +111,5 @@ class ProgramDialect:
     product: Callable[[ProductSource], Product]
     product_words: Callable[[GemmVariant], Lines]
     host: Callable[[HostSource], str]  # the text of the host code
+    attention: Callable[[AttentionSource], Product] | None = None  # None where no template prints one
+    attention_words: Callable[[AttentionVariant], Lines] | None = None

@@ -2,12 +2,14 @@
 
 from kgen.backends.program.dialect import HostSource, Part
 from kgen.backends.source.file_text import choices
-from kgen.backends.source.lines import Lines, listed
+from kgen.backends.source.lines import Lines, listed, tuple_text
 from kgen.ir.program import Program
 
 
 def tables(source: HostSource) -> Lines:
-    """Return the statement that joins the tables of all kernels."""
+    """Return the statement that joins the tables of all kernels; none where one table has the name of all."""
+    if [part.table for part in source.parts] == ["VARIANTS"]:
+        return ()
     return listed("VARIANTS = (", [f"*{part.table}" for part in source.parts], ")")
 
 
@@ -24,7 +26,7 @@ def rules_entries(source: HostSource) -> Lines:
 def launches_of(source: HostSource, case: str, program: Program) -> Lines:
     """Return for each launch of a case its variants, in the order they are tried."""
     found = [choices(source.plan.variants_of(case, problem.name)) for problem in program.problems]
-    return listed("(", found, "),")
+    return listed("(", found, "),") if len(found) > 1 else (f"{tuple_text(found)},",)
 
 
 def base_addresses(source: HostSource, part: Part) -> str:

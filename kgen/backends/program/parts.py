@@ -8,13 +8,14 @@ from kgen.backends.loops.device import kernel_name
 from kgen.backends.loops.file import loops_page
 from kgen.backends.loops.host import argument, loop_signatures
 from kgen.backends.loops.views import LoopFileView
-from kgen.backends.program.dialect import Part, PartVariant, ProductSource, ProgramDialect
+from kgen.backends.program.dialect import AttentionSource, Part, PartVariant, Product, ProductSource, ProgramDialect
 from kgen.backends.source.file_text import allocated_tensors
 from kgen.backends.source.statements import Statement, fitted, numbered, statements_of
 from kgen.ir.graph import GraphInput, InputKind
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
+from kgen.planning.plan_attention import attention_plan
 from kgen.planning.plan_gemm import gemm_plan
 from kgen.planning.plan_loops import LoopVariant
 from kgen.render import render
@@ -29,12 +30,17 @@ def parts_of(
     loops = {v.kernel for v in plan.variants if isinstance(v, LoopVariant)}
     if loops:
         source = _LoopSource(dialect, spec, {c: _alone(p, loops) for c, p in programs.items()}, plan, shown)
-    return tuple(
-        source.part(number, problem)
-        if problem.name in loops
-        else _product_part(dialect, _product_source(number, problem.name, programs, plan, shown))
-        for number, problem in enumerate(program.problems)
-    )
+    attentions = {v.kernel for v in attention_plan(plan).variants}
+    parts: list[Part] = []
+    for number, problem in enumerate(program.problems):
+        if problem.name in loops:
+            parts.append(source.part(number, problem))
+        elif problem.name in attentions:
+            own = number if len(program.problems) > 1 else None
+            parts.append(_attention_part(dialect, _attention_source(own, problem.name, programs, plan, shown)))
+        else:
+            parts.append(_product_part(dialect, _product_source(number, problem.name, programs, plan, shown)))
+    return tuple(parts)
 
 
 def _alone(program: Program, kernels: set[str]) -> Program:
@@ -60,12 +66,35 @@ def _product_source(
     )
 
 
+def _attention_source(
+    number: int | None, kernel: str, programs: Mapping[str, Program], plan: Plan, shown: dict[str, str]
+) -> AttentionSource:
+    attentions = attention_plan(plan)
+    return AttentionSource(
+        number=number,
+        plan=replace(attentions, variants=tuple(v for v in attentions.variants if v.kernel == kernel)),
+        programs={case: _alone(program, {kernel}) for case, program in programs.items()},
+        shown=shown,
+        made=frozenset(allocated_tensors(next(iter(programs.values())))),
+    )
+
+
 def _product_part(dialect: ProgramDialect, source: ProductSource) -> Part:
-    product = dialect.product(source)
+    return _part_of(dialect, dialect.product(source), source.plan.variants[0].kernel, source.number)
+
+
+def _attention_part(dialect: ProgramDialect, source: AttentionSource) -> Part:
+    assert dialect.attention is not None  # the registry gives attentions to dialects that print them
+    return _part_of(dialect, dialect.attention(source), source.plan.variants[0].kernel, source.number)
+
+
+def _part_of(dialect: ProgramDialect, product: Product, kernel: str, number: int | None) -> Part:
+    """Return a part whose names have its number; alone in its file (None) it keeps them."""
     library, text = dialect.loops.values.library_names(), render(dialect.product_template, product.view)
-    named = numbered([s for s in statements_of(text) if s.name not in library], source.number)
+    statements = [s for s in statements_of(text) if s.name not in library]
+    named = {s.name: s for s in statements} if number is None else numbered(statements, number)
     return Part(
-        kernel=source.plan.variants[0].kernel,
+        kernel=kernel,
         is_product=True,
         imports=tuple(dialect.newer.get(line, line) for line in product.view.imports),
         shared=(),

@@ -22,6 +22,18 @@ RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
 CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
 LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
 
+# What it reads of the fitted numbers of a device file.
+FITTED = (
+    "fitted.launch",
+    "fitted.load_latency",
+    "fitted.memory_efficiency",
+    "fitted.unit_bandwidth",
+    "fitted.mma_efficiency",
+    "fitted.mma_latency",
+    "fitted.l2_bandwidth",
+    "fitted.epilogue_rate",
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionTime:

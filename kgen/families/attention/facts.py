@@ -4,6 +4,7 @@ from math import gcd
 
 from kgen.families.attention.form import AttentionForm, TokenAccess
 from kgen.families.attention.rules_facts import AttentionFacts
+from kgen.ir.pointwise import PointwiseOp as Op
 
 MAX_ALIGN_BYTES = 16  # no rule asks for more
 
@@ -35,7 +36,9 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
         out_align=_align(form.out, out_base_align),
         input_ops=int(form.input_ops),
         score_ops=len(form.score_ops),
+        score_loads=len(form.score_loads),
         score_load_bytes=sum(load.dtype.bytes for load in form.score_loads if load.queries and load.keys),
+        epilogue_ops=sum(op.op is not Op.CAST for op in form.epilogue_ops) + len(form.epilogue_loads),
         logsumexp=int(form.logsumexp is not None),
     )
 

@@ -44,7 +44,9 @@ class AttentionFacts:
     `batch` counts heads of K and V, `ratio` the query heads of each. A query sees `mean_keys` keys on average and
     `most_keys` at most; `bounded` where a mask lets tiles be skipped. A tensor is major by its unit stride. An
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
-    `score_ops` counts the pointwise operations on a score, `score_load_bytes` what is loaded for one.
+    `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
+    `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
+    the epilogue, but for rounding.
     """
 
     queries: int
@@ -69,7 +71,9 @@ class AttentionFacts:
     out_align: int = 16
     input_ops: int = 0
     score_ops: int = 0
+    score_loads: int = 0
     score_load_bytes: int = 0
+    epilogue_ops: int = 0
     logsumexp: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:

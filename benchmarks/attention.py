@@ -1,0 +1,182 @@
+"""Prefill attention against cuDNN and FlashAttention-4: the first plan of each shape, chosen with no measurement.
+
+    python benchmarks/attention.py --out RECORDS                       the comparison
+    python benchmarks/attention.py --rows 2 3 --edit tile_n=160,stages=2   the same with other values in the rows
+    python benchmarks/attention.py --dry-run                           the plans; needs no GPU
+
+Kernel and peer run in one process in the order A B B A, as CUDA-graph replays over buffers that pass the L2 cache three
+times. Before that, two builds of the same kernel are compared in the same way: how far their 95 % interval reaches from
+1 is the band that a difference has to exceed. A row holds where the lower end of peer / kgen is at least its bar less
+the band, at most 3 %. FlashAttention-4 is `pip install flash-attn-4`; without it cuDNN is the one peer.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
+from attention_rows import PREFILL, ROWS, Row
+from compare import compare
+from records import write_record
+from workers import load_script
+
+import kgen
+from kgen.bench.statistics import geomean, half_width, interval
+
+TARGET = "h200"
+LIMIT = 0.01  # of rel_err against float64, on some heads
+MOST_BAND = 0.03
+BARS = {"cudnn": 1.0, "fa4": 0.97}
+FA4_LEAST_LENGTH = 4096  # from where on its bar is asked for
+Edits = dict[str, int]
+
+
+def kernels_of(row: Row, edits: Edits) -> tuple[str, list[Callable[..., Any]]]:
+    """Return the plan in words and two builds of it, each compiled in a module of its own."""
+    tensors = row.tensors(0)
+    folder = kgen.build(row.reference(), tensors, target=TARGET).folders[-1]
+    plan = json.loads((folder / "plan.json").read_text())
+    choices, made = plan["variants"][0]["choice"]["choices"], []
+    for number in range(2):
+        module: Any = load_script(folder / "kernel.py", f"attention_{id(row)}_{number}")
+        module.VARIANTS = tuple(dataclasses.replace(v, **edits) for v in module.VARIANTS)
+        module.kernel(*tensors)
+        made.append(module.kernel)
+    shown = {**choices, **edits}
+    return f"{shown['tile_m']}x{shown['tile_n']}, {shown['stages']} stages", made
+
+
+def check(row: Row, kernel: Callable[..., Any]) -> tuple[float, list[str]]:
+    """Return rel_err against float64 on the first sequence's first heads, and what is wrong."""
+    import torch
+
+    q, k, v = row.tensors(1)
+    ratio, kept = row.heads // row.kv_heads, 2
+    out = kernel(q, k, v)[:1, :, : kept * ratio]
+    parts = (q[:1, :, : kept * ratio].double(), k[:1, :, :kept].double(), v[:1, :, :kept].double())
+    with torch.no_grad():
+        want = row.reference()(*parts)
+    found = compare(out, want, out, LIMIT)
+    return found.rel_err, list(found.faults)
+
+
+def measured(row: Row, edits: Edits, count: int) -> dict[str, Any]:
+    """Build, check and measure one row."""
+    import torch
+
+    from kgen.bench.timing import call_us, capture, in_turn, set_count
+
+    plan, (kernel, twin) = kernels_of(row, edits)
+    rel_err, faults = check(row, kernel)
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    sets = [row.tensors(seed) for seed in range(set_count(row.bytes, l2_bytes))]
+    us = call_us(kernel, sets)
+    ours, other = capture(kernel, sets, us), capture(twin, sets, us)
+    band = min(half_width(in_turn(ours, other, count)), MOST_BAND)
+    result: dict[str, Any] = {"row": str(row), "plan": plan, "rel_err": rel_err, "faults": faults, "band": band}
+    result["peers"] = {}
+    for name, peer in row.peers().items():
+        pairs = in_turn(ours, capture(peer, sets, us), count)
+        ratio = interval([theirs / own for own, theirs in pairs])
+        result["tflops"] = row.flops / interval([own for own, _ in pairs]).median / 1e6
+        tflops = row.flops / interval([theirs for _, theirs in pairs]).median / 1e6
+        result["peers"][name] = {"ratio": [ratio.median, ratio.low, ratio.high], "tflops": tflops}
+    return result
+
+
+def print_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Print a line per row, and the geometric means; no speed is shown for a wrong result."""
+    print(f"{'row':<26} {'TF/s':>5} {'cudnn':>6} {'fa4':>6}  cudnn/kgen [95 %]      fa4/kgen [95 %]        band  plan")
+    good = [row for row in rows if not row["faults"]]
+    for row in good:
+        cells, speeds = [], []
+        for name in BARS:
+            peer = row["peers"].get(name)
+            speeds.append(f"{peer['tflops']:>6.0f}" if peer else f"{'-':>6}")
+            words = "{:.3f} [{:.3f},{:.3f}]".format(*peer["ratio"]) if peer else "-"
+            bar = BARS[name] if name == "cudnn" or not row["row"].startswith("S1024") else 0.0
+            mark = "" if not peer or peer["ratio"][1] >= bar - row["band"] else " <"
+            cells.append(f"{words + mark:<22}")
+        head = f"{row['row']:<26} {row['tflops']:>5.0f} {' '.join(speeds)}"
+        print(f"{head}  {' '.join(cells)} {row['band']:.3f} {row['plan']}")
+    means = {
+        name: geomean([row["peers"][name]["ratio"][0] for row in good if name in row["peers"]])
+        for name in BARS
+        if any(name in row["peers"] for row in good)
+    }
+    print(*(f"geomean of {name} / kgen: {mean:.3f}" for name, mean in means.items()), sep="; ")
+    for row in rows:
+        if row["faults"]:
+            print(f"FAIL {row['row']}: {str(row['faults'])[:300]}")
+    return {"geomeans": means, "wrong": len(rows) - len(good)}
+
+
+def print_plans(rows: tuple[Row, ...]) -> None:
+    """Print the first plans of every row."""
+    from kgen.families.attention.rules_facts import AttentionFacts
+    from kgen.planning.attention import solve_attention
+    from kgen.target import load_device
+
+    for row in rows:
+        mean = (row.length + 1) / 2 if row.causal else row.length
+        facts = AttentionFacts(
+            queries=row.length,
+            keys=row.length,
+            d=row.d,
+            dv=row.d,
+            batch=row.batch * row.kv_heads,
+            ratio=row.heads // row.kv_heads,
+            mean_keys=mean,
+            most_keys=row.length,
+            bounded=int(row.causal),
+            score_ops=int(row.causal),
+        )
+        for ranked in solve_attention(facts, load_device(TARGET), top=4).ranked:
+            tflops = row.flops / ranked.time_us / 1e6
+            print(f"{row!s:<26} predicted {ranked.time_us:>8.1f} us, {tflops:.0f} TFLOP/s  {ranked.candidate}")
+
+
+def _edits(text: str) -> Edits:
+    return {name: int(value) for name, _, value in (part.partition("=") for part in text.split(","))}
+
+
+def attempted(row: Row, edits: Edits, count: int) -> dict[str, Any]:
+    """Measure one row; a failure is its fault, and the others go on."""
+    try:
+        result = measured(row, edits, count)
+    except Exception as error:
+        result = {"row": str(row), "faults": [f"{type(error).__name__}: {error}"]}
+    print(f"  {row}: {'FAIL' if result['faults'] else 'done'}", flush=True)
+    return result
+
+
+def main() -> int:
+    """Measure and print a table; 1 if a result is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, help="folder for the record")
+    parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows; all by default")
+    parser.add_argument("--prefill", action="store_true", help="the six rows of head dim 128 alone")
+    parser.add_argument("--edit", type=_edits, default={}, help="values of the rows of VARIANTS, as name=number,...")
+    parser.add_argument("--count", type=int, default=20, help="A B B A turns per row and peer")
+    parser.add_argument("--dry-run", action="store_true", help="print the plans; needs no GPU")
+    arguments = parser.parse_args()
+    rows = tuple(ROWS[i] for i in arguments.rows) if arguments.rows else PREFILL if arguments.prefill else ROWS
+    if arguments.dry_run:
+        print_plans(rows)
+        return 0
+    started = time.perf_counter()
+    found = [attempted(row, arguments.edit, arguments.count) for row in rows]
+    summary = print_table(found)
+    print(f"{time.perf_counter() - started:.0f} s")
+    if arguments.out:
+        write_record(arguments.out, "attention", {"summary": summary, "rows": found, "edits": arguments.edit})
+    return 1 if summary["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

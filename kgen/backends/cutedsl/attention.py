@@ -1,0 +1,130 @@
+"""Plan -> the text of an attention kernel on Hopper, as one of the kernels of a program."""
+
+from dataclasses import fields
+
+from kgen.backends.cutedsl.attention_device import (
+    attention_view,
+    library_sections,
+    modifies,
+    parameters,
+    section_templates,
+    tensors,
+)
+from kgen.backends.cutedsl.attention_rows import attention_rules_view, case_view, fields_of, row_view
+from kgen.backends.cutedsl.attention_views import AttentionView
+from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
+from kgen.backends.program.dialect import AttentionSource, PartVariant, Product
+from kgen.backends.source.file_text import signature_entry
+from kgen.backends.source.gemm_views import KernelView
+from kgen.backends.source.lines import Lines
+from kgen.errors.backend import CasesDifferError
+from kgen.families.attention.form import AttentionForm
+from kgen.planning.plan_attention import AttentionPlan, AttentionVariant
+from kgen.render import render
+
+_ALIGN_BYTES = 16  # of what bulk copies move, and of what torch allocates
+_INT32_LIMIT = 2**31
+
+
+def attention_part(source: AttentionSource) -> Product:
+    """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
+    plan, shown = source.plan, dict(source.shown)
+    form = plan.variants[0].form
+    return Product(
+        view=_kernel(plan),
+        variants=tuple(
+            PartVariant(v.name, "launch_attention", "rules_attention", _signature(v, source)) for v in plan.variants
+        ),
+        arguments=tuple(shown[t] for t in tensors(form)),
+        tensors=frozenset(tensors(form)),
+    )
+
+
+def _kernel(plan: AttentionPlan) -> KernelView:
+    first = plan.variants[0]
+    view = _one_view(plan)
+    sections = (render(name, view).rstrip("\n") for name in section_templates(first, view))
+    return KernelView(
+        title="",
+        doc=(),
+        imports=_imports(first, view),
+        constants=_constants(first),
+        fields=fields_of(first.form),
+        cases=tuple(case_view(v.case, v.form) for v in plan.variants),
+        rows=tuple(row_view(v) for v in plan.variants),
+        rules=(attention_rules_view(first, plan.device),),
+        sections=(*library_sections(view), *sections),
+        host=(),
+    )
+
+
+def _one_view(plan: AttentionPlan) -> AttentionView:
+    """Return the view of all variants: what their rows do not hold is one text."""
+    first, *others = plan.variants
+    view = attention_view(first)
+    for other in others:
+        found = attention_view(other)
+        pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(AttentionView)]
+        pairs.append((tuple(f.name for f in fields_of(first.form)), tuple(f.name for f in fields_of(other.form))))
+        for one, another in pairs:
+            if one != another:
+                raise CasesDifferError(
+                    spec=plan.name, first=first.case, second=other.case, one=str(one), other=str(another)
+                )
+    return view
+
+
+def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
+    """Return what a variant is compiled for: its tensors in the order of the launch function."""
+    form, program = variant.form, source.programs[variant.case]
+    types = {t.name: t.type for p in program.problems for t in p.tensors}
+    wide = {form.q.tensor, form.k.tensor, form.v.tensor} | source.made
+    lines: list[str] = []
+    for name, tensor in zip(parameters(form), tensors(form), strict=True):
+        type_ = types[tensor]
+        align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
+        shown = source.shown[tensor]
+        lines += signature_entry(name if name == shown else f"{name}: {shown}", memory(type_.dtype), type_, align)
+    return tuple(lines)
+
+
+def _imports(variant: AttentionVariant, view: AttentionView) -> Lines:
+    units = ["OperandMajorMode", "cpasync", *(["warp"] if view.to_smem_atom.startswith("warp.") else []), "warpgroup"]
+    return (
+        "from dataclasses import dataclass",
+        "from functools import cache",
+        "from importlib.metadata import version",
+        "from math import prod",
+        "import cutlass",
+        "import cutlass.cute as cute",
+        "import torch",
+        "from cutlass import pipeline",
+        f"from cutlass.cute.nvgpu import {', '.join(units)}",
+        "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
+        "from cutlass.utils import SmemAllocator",
+    )
+
+
+def _constants(variant: AttentionVariant) -> Lines:
+    form = variant.form
+    lines = [
+        f"IN = {ELEMENT_TYPES[form.mma_dtype]}  # of Q, K and V, and of the weights",
+        f"OUT = {ELEMENT_TYPES[form.out.dtype]}",
+        "ACC = cutlass.Float32  # of scores, sums and output",
+        "WARP_GROUP = 128  # threads that issue one wgmma together",
+        "MMA_M = 64  # rows of one wgmma instruction",
+        "MMA_K = 16  # what one wgmma sums",
+        "LOG2_E = 1.4426950408889634",
+    ]
+    return (*lines, _index(form)) if form.logsumexp or form.epilogue_loads or modifies(form) else tuple(lines)
+
+
+def _index(form: AttentionForm) -> str:
+    """Return the constant that types element indices: 64 bits only where an offset needs them."""
+    extents = (form.m, form.n, form.ratio, *form.batch)
+    reads = [(load.queries, load.keys, load.group, *load.batch) for load in form.score_loads]
+    reads += [(a.tokens, a.dim, a.group, *a.batch) for a in (form.out, *(x.source for x in form.epilogue_loads))]
+    last = max(sum((e - 1) * abs(s) for e, s in zip(extents, strides, strict=True)) for strides in reads)
+    if last >= _INT32_LIMIT:
+        return "INDEX = cutlass.Int64  # of tensor elements: an offset passes 2^31"
+    return "INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31"

@@ -1,0 +1,250 @@
+"""AttentionView: score, mask, softmax, epilogue and tensors of one variant as source text."""
+
+from typing import Final
+
+from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
+from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView
+from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
+from kgen.backends.source.lines import bracketed, tuple_text
+from kgen.families.attention.form import AttentionForm, Coordinate
+from kgen.ir.dtype import DType
+from kgen.ir.pointwise import PointwiseOp as Op
+from kgen.ir.problem import Map, operands_of
+from kgen.planning.plan_attention import AttentionVariant
+
+FOLDER: Final = "cutedsl/sm90/attention"
+_SECTIONS: Final = ("tiles", "key_blocks", "operands", "load", "products")
+_TO_SMEM: Final = {
+    2: "warp.StMatrix8x8x16bOp(False, 4), OUT",
+    4: "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64",
+}
+
+_EMPTY_ROWS: Final = {
+    "zeros": "a row that sees no key has the sum 0, and gives zeros",
+    "nan": "a row that sees no key has the sum 0, and gives 0 * inf, which is NaN",
+}
+
+
+def attention_view(variant: AttentionVariant) -> AttentionView:
+    """Return what the device templates print for a variant."""
+    form = variant.form
+    has_most, has_least = form.keys.most is not None, form.keys.least is not None
+    score, result, arguments = _score(form)
+    epilogue, epilogue_result = _epilogue(form)
+    edges = form.keys.exact and (has_most or has_least)
+    return AttentionView(
+        order_words=" Row blocks that see the most keys come first." if has_most else "",
+        longest_first=has_most,
+        plain_end="v.keys // v.tile_n",
+        has_bounds=has_most or has_least,
+        has_most=has_most,
+        has_least=has_least,
+        plain_end_bound="plain_end, cutlass.max(low + v.most + 1, 0) // v.tile_n" if edges else "plain_end, end",
+        plain_first="(cutlass.max(high + v.least, 0) + v.tile_n - 1) // v.tile_n" if edges else "first",
+        pingpong=bool(variant.choice.candidate.value("pingpong")),
+        modifies=modifies(form),
+        places_scores="m" in arguments,
+        score_parameters=", ".join(("v", "x0", *arguments)),
+        score_arguments=", ".join(("v", "acc[i] * v.scale", *arguments)),
+        score_lines=score,
+        score_result=result,
+        masks_rows=edges,
+        mask_lines=_mask(form) if edges else ("inside = n < v.keys",),
+        exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
+        first="first" if has_least and edges else "_",
+        step_head=bracketed(
+            "def step(", _step("v: cutlass.Constexpr", "masked: cutlass.Constexpr", "reads", form), "):"
+        ),
+        loop_words=", masked ones" if has_least and edges else "",
+        loops=_loops(has_least and edges, form),
+        empty_words=_EMPTY_ROWS[form.empty_rows],
+        inverse_sum=_inverse_sum(form),
+        lse=", mL" if form.logsumexp else "",
+        lse_value=_lse_value(form),
+        fused=", fused" if form.score_loads else "",
+        epilogue_fused=", after" if form.epilogue_loads else "",
+        epilogue_lines=epilogue,
+        epilogue_result=epilogue_result,
+        to_smem_atom=_TO_SMEM[form.out.dtype.bytes],
+        parameters=parameters(form),
+        view_lines=_views(form),
+    )
+
+
+def modifies(form: AttentionForm) -> bool:
+    """Return whether scores are more than a positive multiple of the products inside of their exact bounds."""
+    return bool(score_ops(form)) or form.scale <= 0
+
+
+def score_ops(form: AttentionForm) -> tuple[Map, ...]:
+    """Return the operations on a score that the bounds do not say already."""
+    if not form.keys.exact:
+        return form.score_ops
+    by_result = {op.result: op for op in form.score_ops}
+    found, stack = set[str](), [form.keys.unmasked]
+    while stack:
+        name = stack.pop()
+        if name in by_result and name not in found:
+            found.add(name)
+            stack += operands_of(by_result[name])
+    return tuple(op for op in form.score_ops if op.result in found)
+
+
+def section_templates(variant: AttentionVariant, view: AttentionView) -> tuple[str, ...]:
+    """Return the names of the section templates in the order they stand in the file."""
+    ops = ["score_ops"] if view.modifies else []
+    turns = ["turns"] if view.pingpong else []
+    lse = ["store_lse"] if variant.form.logsumexp else []
+    names = (*_SECTIONS, *ops, "mask", "softmax", *turns, *lse, "store", "step", "consume", "kernel", "launch")
+    return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
+
+
+def library_sections(view: AttentionView) -> tuple[str, ...]:
+    """Return the source of the library functions that the printed ops call."""
+    return library_source((*view.score_lines, view.score_result, *view.epilogue_lines))
+
+
+def parameters(form: AttentionForm) -> tuple[str, ...]:
+    """Return the parameters of the launch function, tensors by their roles."""
+    lse = ("logsumexp",) if form.logsumexp else ()
+    return ("q", "k", "values", *(r.name for r in (*score_reads(form), *epilogue_reads(form))), "o", *lse)
+
+
+def tensors(form: AttentionForm) -> tuple[str, ...]:
+    """Return the tensors that these parameters are."""
+    reads = (r.tensor for r in (*score_reads(form), *epilogue_reads(form)))
+    lse = (form.logsumexp.tensor,) if form.logsumexp else ()
+    return (form.q.tensor, form.k.tensor, form.v.tensor, *reads, form.out.tensor, *lse)
+
+
+def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """Return the statements of the score, its result, and what they take besides the scaled product."""
+    ops, reads = score_ops(form), score_reads(form)
+    used = {o for op in ops for o in operands_of(op)}
+    names, types = {form.scaled: "x0"}, {form.scaled: DType.FP32}
+    coordinates = [c for c in form.coordinates if c.value in used]
+    lines = _loads(reads, "fused", "at = (INDEX(m), INDEX(n), INDEX(group), *batch)", names, types)
+    for coordinate in coordinates:
+        names[coordinate.value] = name = f"x{len(set(names.values()))}"
+        types[coordinate.value] = DType.INT64
+        lines.append(f"{name} = {_coordinate(coordinate)}")
+    lines += print_ops(ops, names, types)
+    result = names[form.keys.unmasked if form.keys.exact else form.score]
+    if lines and lines[-1].startswith(f"{result} = "):
+        result = lines.pop().removeprefix(f"{result} = ")
+    arguments = ["m", "n", "group", "batch"] if reads or coordinates else []
+    return tuple(lines), result, (*arguments, *(["fused"] if reads else []))
+
+
+def _loads(reads: tuple[Read, ...], packed: str, at: str, names: dict[str, str], types: dict[str, DType]) -> list[str]:
+    """Return the statements that load one element of each tensor; extends the names and types of values."""
+    lines = [at] if reads and at else []
+    for i, read in enumerate(reads):
+        name = f"x{len(set(names.values()))}"
+        names |= dict.fromkeys(read.values, name)
+        types |= dict.fromkeys(read.values, read.dtype)
+        lines.append(f"{name} = {loaded(f'{packed}[{i}][at]', read.dtype)}  # {read.tensor}")
+    return lines
+
+
+def _coordinate(coordinate: Coordinate) -> str:
+    """Return the coordinate of one axis as a whole number of 64 bits."""
+    names = {"queries": "m", "keys": "n", "group": "group"}
+    along = coordinate.along
+    code = names[along] if along in names else f"batch[{int(along.removeprefix('batch_'))}]"
+    if coordinate.divisor != 1:
+        code = f"{code} // {coordinate.divisor}"
+    if along not in ("queries", "keys"):
+        code = f"{code} % {coordinate.extent}"
+    return f"cutlass.Int64({code})"
+
+
+def _mask(form: AttentionForm) -> tuple[str, ...]:
+    lines = ["inside = n < v.keys"]
+    if form.keys.most is not None:
+        lines = ["inside = n < cutlass.min(v.keys, m + (v.most + 1))"]
+    if form.keys.least is not None:
+        lines.append("inside = inside & (n >= m + v.least)")
+    return tuple(lines)
+
+
+def _loops(masks_first: bool, form: AttentionForm) -> tuple[BlockLoopView, ...]:
+    """Return the loops over blocks behind the last one: masked, plain, masked.
+
+    The first one stands there even where it runs zero times: ptxas joins a lone loop with the block before it, and
+    spills from 152 scores, weights and sums a thread on; beside another loop it holds 184.
+    """
+    loops = [("end - 1 - plain_end", "end - 2", "True"), ("plain_end - plain_first", "plain_end - 1", "False")]
+    if masks_first:
+        last = "cutlass.min(plain_first, end - 1)"
+        loops.append((f"{last} - first", f"{last} - 1", "True"))
+    return tuple(BlockLoopView(count, last, masked, _call(masked, form)) for count, last, masked in loops)
+
+
+def _call(masked: str, form: AttentionForm) -> tuple[str, ...]:
+    """Return the statement of one step."""
+    return bracketed("read_k, read_v = step(", _step("v", masked, "(read_k, read_v)", form), ")", indent=8)
+
+
+def _step(v: str, masked: str, reads: str, form: AttentionForm) -> tuple[str, ...]:
+    """Return what a step takes."""
+    fused = ("fused",) if form.score_loads else ()
+    return (v, masked, "tile", "group", "pipes", reads, "mma_o", "accs", "operands", "states", "where", *fused)
+
+
+def _inverse_sum(form: AttentionForm) -> str:
+    inverse = "cute.arch.rcp_approx(row_sum[r])"
+    if form.empty_rows == "zeros":
+        return f"cutlass.select_(row_sum[r] == 0.0, ACC(0.0), {inverse})"
+    return inverse
+
+
+def _lse_value(form: AttentionForm) -> str:
+    if form.logsumexp is None:
+        return ""
+    code = "found"
+    if form.logsumexp.empty_rows == "nan":
+        code = "cutlass.select_(row_sum[r] == 0.0, ACC(ACC.nan), found)"
+    return code if form.logsumexp.dtype is DType.FP32 else f"{code}.to(mL.element_type)"
+
+
+def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
+    """Return the statements of the epilogue and its result; none where it only rounds, which the store does."""
+    names, types = {form.output: "x0"}, {form.output: DType.FP32}
+    lines = _loads(epilogue_reads(form), "after", "", names, types)
+    rounds = all(op.op is Op.CAST and op.dtype is form.out.dtype for op in form.epilogue_ops)
+    if rounds:
+        return (), "x0"
+    lines += print_ops(form.epilogue_ops, names, types)
+    return tuple(lines), names[form.result]
+
+
+def _pointer(name: str, offset: int) -> str:
+    return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
+
+
+def _views(form: AttentionForm) -> tuple[str, ...]:
+    """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes."""
+    roles = (
+        ("mQ", _pointer("q", form.q.offset), "(queries, d, *v.q_modes)", "q"),
+        ("mK", _pointer("k", form.k.offset), "(keys, d, *v.k_modes)", "k"),
+        ("mV", _pointer("values", form.v.offset), "(dv, keys, *v.v_modes)", "v"),
+        ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "o"),
+    )
+    lines: list[str] = []
+    for name, pointer, shape, stride in roles:
+        layout = f"cute.make_layout({shape}, stride=v.{stride}_stride)"
+        lines += bracketed(f"{name} = cute.make_tensor(", (pointer, layout), ")", indent=4)
+    packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
+    for packed, extent, reads in packs:
+        for read in reads:
+            layout = f"cute.make_layout((v.queries, {extent}, *heads), stride=v.{read.name}_stride)"
+            head = f"{read.name} = cute.make_tensor("
+            lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
+        if reads:
+            lines.append(f"{packed} = {tuple_text([r.name for r in reads])}")
+    if form.logsumexp:
+        layout = "cute.make_layout((v.queries, *heads), stride=v.logsumexp_stride)"
+        pointer = _pointer("logsumexp", form.logsumexp.offset)
+        lines += bracketed("mL = cute.make_tensor(", (pointer, layout), ")", indent=4)
+    return tuple(lines)

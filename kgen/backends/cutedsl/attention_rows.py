@@ -1,0 +1,126 @@
+"""The rows of an attention's VARIANTS: a case's extents and strides, and a variant's choices with their reasons."""
+
+from kgen.backends.cutedsl.attention_reads import epilogue_reads, score_reads
+from kgen.backends.source.file_text import rules_view
+from kgen.backends.source.file_views import RulesView, ValueView
+from kgen.backends.source.gemm_rows import constant_of
+from kgen.backends.source.gemm_views import CaseView, FieldView, RowView
+from kgen.backends.source.lines import tuple_text
+from kgen.families.attention.form import AttentionForm, TokenAccess
+from kgen.families.attention.rules import bind_attention
+from kgen.planning.plan_attention import AttentionVariant
+from kgen.rules.specialise import kernel_rules
+from kgen.target import Device
+
+# Axes and lets of the rules that a row keeps as numbers, and their names in the row.
+_KEPT = {
+    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages")},
+    "producer_regs": "producer_registers",
+    "consumer_regs": "consumer_registers",
+}
+_COMMENTS = {
+    "ratio": "query heads that share a head of K and V",
+    "q_modes": "extents of (group, *batch) in Q: 1 where Q does not vary",
+    "k_modes": "of (*batch)",
+    "q_stride": "of (query, dim, group, *batch), in elements",
+    "k_stride": "of (key, dim, *batch)",
+    "v_stride": "of (dim, key, *batch)",
+    "o_stride": "of (query, dim, group, *batch)",
+    "scale": "of the products",
+    "least": "a query at m sees no key before m + least",
+    "most": "a query at m sees no key after m + most",
+    "d_pad": "head dims as they lie in smem",
+    "section": "heads of K and V that walk side by side",
+}
+_CHOSEN = ("tile_m", "tile_n", "d_pad", "dv_pad", "stages", "section", "producer_registers", "consumer_registers")
+
+
+def fields_of(form: AttentionForm) -> tuple[FieldView, ...]:
+    """Return the fields of the emitted `Variant`."""
+    names = (*_problem_values(form), *_CHOSEN)
+    return tuple(
+        FieldView(name, _type_of(name), f"  # {_COMMENTS[name]}" if name in _COMMENTS else "") for name in names
+    )
+
+
+def case_view(case: str, form: AttentionForm) -> CaseView:
+    """Return the constant that holds a case's extents and strides."""
+    note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
+    values = tuple(ValueView(name, text) for name, text in _problem_values(form).items())
+    return CaseView(constant_of(case), f"case {case}{note}", values)
+
+
+def row_view(variant: AttentionVariant) -> RowView:
+    """Return the row of one variant."""
+    candidate, choice = variant.choice.candidate, variant.choice
+    reasons = [
+        f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
+        f"{choice.wave_efficiency:.0%} full; {variant.guard}"
+    ]
+    if variant.runners_up:
+        second = variant.runners_up[0]
+        tile = f"{second.candidate.value('tile_m')}x{second.candidate.value('tile_n')}"
+        stages = f"{second.candidate.number('stages')} stages"
+        reasons.append(f"next best: {tile}, {stages}, predicted {second.time_us:.1f} us")
+    comments = {
+        "stages": f"  # {candidate.number('smem_bytes')} bytes of smem in all",
+        "consumer_regs": f"  # {candidate.number('held_regs')} of them scores, weights and output",
+    }
+    values = [ValueView(shown, str(candidate.number(name)), comments.get(name, "")) for name, shown in _KEPT.items()]
+    values.insert(len(_CHOSEN) - 3, ValueView("section", str(variant.section), "  # K and V of these stay in L2"))
+    return RowView(variant.name, constant_of(variant.case), tuple(reasons), tuple(values))
+
+
+def attention_rules_view(variant: AttentionVariant, device: Device) -> RulesView:
+    """Return the rules of a variant as the kernel carries them."""
+    point = dict(variant.choice.candidate.choices)
+    bound = bind_attention(variant.facts, device)
+    rules = kernel_rules(bound, point, tuple(_KEPT), lambda name: f"v.{_KEPT[name]}" if name in _KEPT else name)
+    return rules_view("attention", rules)
+
+
+def _type_of(name: str) -> str:
+    if name == "scale":
+        return "float"
+    return "tuple[int, ...]" if name.endswith(("_stride", "_modes")) or name == "batch" else "int"
+
+
+def _problem_values(form: AttentionForm) -> dict[str, str]:
+    """Return the extents, strides and offsets of a case; the DSL has no extent of 0."""
+    batch = tuple(max(extent, 1) for extent in form.batch)
+    v_tokens, v_dim, *v_rest = _strides(form.v, form.n, form.dv, grouped=False)
+    values: dict[str, object] = {name: max(getattr(form, name), 1) for name in ("m", "n", "d", "dv", "ratio")}
+    values = {"queries": values.pop("m"), "keys": values.pop("n"), **values, "batch": tuple_text(batch)}
+    values |= {
+        "q_modes": tuple_text(_modes((form.ratio, *batch), (form.q.group, *form.q.batch))),
+        "k_modes": tuple_text(_modes(batch, form.k.batch)),
+        "v_modes": tuple_text(_modes(batch, form.v.batch)),
+        "q_stride": tuple_text(_strides(form.q, form.m, form.d)),
+        "k_stride": tuple_text(_strides(form.k, form.n, form.d, grouped=False)),
+        "v_stride": tuple_text((v_dim, v_tokens, *v_rest)),
+        "o_stride": tuple_text(_strides(form.out, form.m, form.dv)),
+        "scale": repr(form.scale),
+    }
+    values |= {n: b for n, b in (("least", form.keys.least), ("most", form.keys.most)) if b is not None}
+    offsets = {"q": form.q.offset, "k": form.k.offset, "values": form.v.offset, "o": form.out.offset}
+    for read in (*score_reads(form), *epilogue_reads(form)):
+        values[f"{read.name}_stride"] = tuple_text(read.strides)
+        offsets[read.name] = read.offset
+    if form.logsumexp:
+        found = form.logsumexp
+        values["logsumexp_stride"] = tuple_text((found.queries, found.group, *found.batch))
+        offsets["logsumexp"] = found.offset
+    values |= {f"{name}_offset": offset for name, offset in offsets.items() if offset}
+    return {name: str(value) for name, value in values.items()}
+
+
+def _modes(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent if stride else 1 for extent, stride in zip(extents, strides, strict=True))
+
+
+def _strides(access: TokenAccess, tokens: int, dim: int, *, grouped: bool = True) -> tuple[int, ...]:
+    """Return strides as a TMA descriptor takes them: an axis of extent 1 has one of 16 bytes, for 0 is none."""
+    aligned = 16 // access.dtype.bytes
+    walked = access.tokens if tokens > 1 else max(access.tokens, aligned)
+    heads = (access.group,) if grouped else ()
+    return (walked, access.dim if dim > 1 else 1, *heads, *access.batch)

@@ -1,0 +1,175 @@
+"""Random attentions: problem `index` is the same in every run, and is a text and a list of tensors.
+
+How it is written, its mask, what scores are modified with, layouts and ratios turn at different speeds, so that 60
+problems meet most pairs; lengths, dims and the rest are drawn from a generator seeded with the index.
+"""
+
+import linecache
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from problems import Operand
+
+COUNT = 60
+DIMS = (64, 128, 80, 96, 256, 40, 192, 72, 128, 64, 160)
+RATIOS = (1, 2, 1, 8, 4)
+LAYOUTS = ("heads", "tokens", "packed", "padded")
+MASKS = ("none", "causal", "window", "bool", "added", "padding", "dead_rows")
+SCORES = ("none", "softcap", "none", "alibi", "bias")
+DTYPES = ("bfloat16", "bfloat16", "float16")
+_OF_OP = ("none", "causal", "bool", "added", "dead_rows")  # masks that torch's own operation takes
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionProblem:
+    """A reference as text, and its operands in the order of the arguments."""
+
+    index: int
+    words: str
+    operands: tuple[Operand, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The reference."""
+        arguments = ", ".join(operand.name for operand in self.operands)
+        return "\n".join([f"def reference({arguments}):", *(f"    {line}" for line in self.lines), ""])
+
+    def reference(self) -> Callable[..., Any]:
+        """Return the reference as a function whose text tracebacks can show."""
+        file = f"<attention {self.index}>"
+        linecache.cache[file] = (len(self.source), None, self.source.splitlines(keepends=True), file)
+        names: dict[str, Any] = {"torch": torch, "F": F}
+        exec(compile(self.source, file, "exec"), names)
+        function: Callable[..., Any] = names["reference"]
+        return function
+
+    def make(self, device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return each operand and the storage it lies in; masks are drawn as flags."""
+        made = [operand.make(device, 100 * self.index + place) for place, operand in enumerate(self.operands)]
+        return [
+            _flags(*one) if operand.name == "mask" else one for operand, one in zip(self.operands, made, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        return f"attention {self.index}: {self.words}"
+
+
+def _flags(view: torch.Tensor, base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a mask of drawn bytes as one of flags, three of four true."""
+    flags = (view.to(torch.int32) % 4) != 0
+    return flags, flags
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    batch: int
+    kv_heads: int
+    ratio: int
+    queries: int
+    keys: int
+    d: int
+    dv: int
+
+    @property
+    def heads(self) -> int:
+        return self.kv_heads * self.ratio
+
+
+def problem(index: int) -> AttentionProblem:
+    """Return the problem of that index."""
+    rng = random.Random(index)
+    sizes = _draw(index, rng)
+    layout, mask = LAYOUTS[index % len(LAYOUTS)], MASKS[index % len(MASKS)]
+    score, dtype = SCORES[index // 2 % len(SCORES)], DTYPES[index % len(DTYPES)]
+    if layout == "packed":
+        tokens = max(sizes.queries, 2)
+        sizes = _Sizes(sizes.batch, sizes.kv_heads, 1, tokens, tokens, sizes.d, sizes.d)
+    is_op = mask in _OF_OP and index % 2 == 0
+    score = "none" if is_op else score
+    operands, lines = _operands(layout, sizes, dtype, rng)
+    lines += _op(mask, sizes, operands, dtype) if is_op else _spelled(mask, score, index, sizes, operands, dtype)
+    words = ", ".join(("op" if is_op else "spelled", layout, mask, score, dtype, str(sizes)))
+    return AttentionProblem(index, words, tuple(operands), tuple(lines))
+
+
+def _draw(index: int, rng: random.Random) -> _Sizes:
+    d = DIMS[index % len(DIMS)]
+    dv = rng.choice((64, 48, 128)) if index % 5 == 4 else d
+    queries = rng.choice((1, 17, 64, rng.randint(65, 300), rng.randint(300, 1100)))
+    keys = queries if index % 3 == 0 else rng.choice((5, 128, rng.randint(16, 300), rng.randint(300, 1500)))
+    return _Sizes(rng.randint(1, 3), rng.randint(1, 3), RATIOS[index % len(RATIOS)], queries, max(keys, 2), d, dv)
+
+
+def _operands(layout: str, s: _Sizes, dtype: str, rng: random.Random) -> tuple[list[Operand], list[str]]:
+    """Return Q, K and V, and the lines that make q, k and v of (batch, heads, tokens, dim)."""
+    tokens = ((s.queries, s.heads, s.d), (s.keys, s.kv_heads, s.d), (s.keys, s.kv_heads, s.dv))
+    if layout == "packed":
+        shape = (s.batch, s.queries, 3, s.heads, s.d)
+        return [Operand("x", shape, dtype)], ["q, k, v = (t.transpose(1, 2) for t in x.unbind(2))"]
+    if layout == "tokens":
+        made = [Operand(name, (s.batch, *shape), dtype) for name, shape in zip("qkv", tokens, strict=True)]
+        return made, ["q, k, v = (t.transpose(1, 2) for t in (q, k, v))"]
+    pad = 8 * rng.randint(1, 4) if layout == "padded" else 0
+    shapes = [(s.batch, heads, length, dim) for length, heads, dim in tokens]
+    return [Operand(name, shape, dtype, pad=pad) for name, shape in zip("qkv", shapes, strict=True)], []
+
+
+def _masked(mask: str, s: _Sizes, operands: list[Operand], dtype: str) -> None:
+    """Add the operand that a mask is read from."""
+    shapes = {
+        "bool": (s.batch, 1, s.queries, s.keys),
+        "dead_rows": (s.queries, s.keys),
+        "padding": (s.batch, 1, 1, s.keys),
+    }
+    if mask in shapes:
+        operands.append(Operand("mask", shapes[mask], "int8"))
+    elif mask == "added":
+        operands.append(Operand("added", (s.heads, s.queries, s.keys), dtype))
+
+
+def _op(mask: str, s: _Sizes, operands: list[Operand], dtype: str) -> list[str]:
+    """Return torch's own operation."""
+    _masked(mask, s, operands, dtype)
+    options = {"causal": ["is_causal=True"], "added": ["attn_mask=added"], "bool": ["attn_mask=mask"]}.get(mask, [])
+    lines = []
+    if mask == "dead_rows":
+        lines = ["mask = mask & (torch.arange(mask.shape[0], device=q.device) % 3 != 0)[:, None]"]
+        options = ["attn_mask=mask"]
+    options += ["enable_gqa=True"] if s.ratio > 1 else []
+    return [*lines, f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})"]
+
+
+def _spelled(mask: str, score: str, index: int, s: _Sizes, operands: list[Operand], dtype: str) -> list[str]:
+    """Return products and softmax as people spell them out; every fourth returns logsumexp, too."""
+    lines = []
+    if s.ratio > 1:
+        lines.append(f"k, v = (t.repeat_interleave({s.ratio}, dim=1) for t in (k, v))")
+    lines.append("s = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5")
+    if score == "alibi" or mask in ("causal", "window"):
+        lines += [
+            "rows, columns = (torch.arange(extent, device=q.device) for extent in s.shape[-2:])",
+            "distance = columns - rows[:, None]",
+        ]
+    if score == "softcap":
+        lines.append("s = 5.0 * torch.tanh(s / 5.0)")
+    elif score == "alibi":
+        operands.append(Operand("slopes", (s.heads,), "float32", scale=0.01))
+        lines.append("s = s + slopes.view(-1, 1, 1) * distance")
+    elif score == "bias":
+        operands.append(Operand("bias", (s.queries, s.keys), dtype))
+        lines.append("s = s + bias")
+    _masked(mask, s, operands, dtype)
+    dropped = {"causal": "distance > 0", "window": "(distance > 0) | (distance <= -100)"}
+    if mask in dropped:
+        lines.append(f"s = s.masked_fill({dropped[mask]}, float('-inf'))")
+    elif mask in ("bool", "padding", "dead_rows"):
+        lines.append("s = s.masked_fill(~mask, float('-inf'))")
+    elif mask == "added":
+        lines.append("s = s + added")
+    lines.append("out = s.softmax(-1).to(v.dtype) @ v")
+    return [*lines, "return out, torch.logsumexp(s, -1)" if index % 4 == 3 else "return out"]

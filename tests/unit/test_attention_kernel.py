@@ -1,0 +1,132 @@
+"""The text of attention kernels: the tile of each CTA, the blocks of keys that it visits, and which it masks."""
+
+import ast
+import random
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import attention_specs
+import pytest
+
+from kgen.backends.cutedsl.attention_device import attention_view, modifies
+
+PLAIN = ("row_blocks", "tile_at", "of_tensor", "key_blocks")
+EXACT = ("long", "long_causal", "window", "both_ways", "softcap")
+
+
+def text_of(name: str) -> dict[str, Any]:
+    """Return the functions of a kernel.py that compute with whole numbers, and its rows."""
+    tree = ast.parse(attention_specs.files_of(name)["kernel.py"])
+    wanted = [s for s in tree.body if _name(s) in (*PLAIN, "Variant", "VARIANTS") or _name(s).startswith("CASE_")]
+    cutlass = SimpleNamespace(min=min, max=max, Int32=int)
+    names: dict[str, Any] = {"cutlass": cutlass, "dataclass": dataclass, "prod": prod}
+    exec(compile(ast.Module(wanted, []), f"{name}/kernel.py", "exec"), names)
+    return names
+
+
+def _name(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return getattr(statement, "name", "")
+
+
+def sees(v: Any, m: int, n: int) -> bool:
+    """Whether a query sees a key by the bounds of the row."""
+    return n - m <= getattr(v, "most", n) and n - m >= getattr(v, "least", -m) and n < v.keys
+
+
+def visited(name: str, text: dict[str, Any], v: Any, m: int) -> list[tuple[int, bool]]:
+    """Return the blocks of a row block in the order of the kernel's loops, and whether each is masked."""
+    first, end, plain_first, plain_end = text["key_blocks"](v, -(-v.keys // v.tile_n), m)
+    plain_end = min(plain_end, end - 1)
+    scope = {"end": end, "first": first, "plain_first": plain_first, "plain_end": plain_end, **text}
+    blocks = [(end - 1, True)]
+    for loop in attention_view(attention_specs.variant_of(name)).loops:
+        last = eval(loop.last, scope)
+        blocks += [(last - i, loop.masked == "True") for i in range(eval(loop.count, scope))]
+    assert [b for b, _ in blocks] == list(range(end - 1, first - 1, -1))
+    return blocks
+
+
+@pytest.mark.parametrize("name", attention_specs.NAMES)
+def test_every_tile_belongs_to_one_cta(name: str) -> None:
+    text = text_of(name)
+    (v,) = text["VARIANTS"]
+    grid = text["row_blocks"](v) * v.ratio * prod(v.batch)
+    tiles = [text["tile_at"](v, index) for index in range(grid)]
+    every = product(range(text["row_blocks"](v)), range(v.ratio), product(*map(range, v.batch)))
+    assert sorted(tiles) == sorted(every)
+
+
+@pytest.mark.parametrize("name", attention_specs.NAMES)
+def test_every_key_that_a_query_sees_is_visited_and_masks_stand_where_they_are_needed(name: str) -> None:
+    text, rng = text_of(name), random.Random(1)
+    (v,) = text["VARIANTS"]
+    tried = [v]
+    for _ in range(40):
+        sizes = {"queries": rng.randint(1, 400), "keys": rng.randint(1, 400), "tile_m": 64 * rng.randint(1, 3)}
+        bounds = {side: rng.randint(-300, 300) for side in ("least", "most") if hasattr(v, side)}
+        tried.append(replace(v, **sizes, **bounds, tile_n=16 * rng.randint(1, 12)))
+    for row in tried:
+        for m in {0, text["row_blocks"](row) // 2, text["row_blocks"](row) - 1}:
+            _check(name, text, row, m)
+
+
+def _check(name: str, text: dict[str, Any], v: Any, m: int) -> None:
+    rows = range(m * v.tile_m, min((m + 1) * v.tile_m, v.queries))
+    rows = sorted({rows[0], rows[-1], rows[len(rows) // 2]})
+    exact = attention_specs.variant_of(name).form.keys.exact
+    blocks = visited(name, text, v, m)
+    keys = {r: {n for n in range(v.keys) if sees(v, r, n)} for r in rows}
+    found = {n for block, _ in blocks for n in range(block * v.tile_n, (block + 1) * v.tile_n)}
+    assert all(seen <= found for seen in keys.values())
+    for block, masked in blocks:
+        tile = set(range(block * v.tile_n, (block + 1) * v.tile_n))
+        if not masked:
+            assert max(tile) < v.keys
+            assert not exact or all(tile <= seen for seen in keys.values()), f"{v}: {m}, {block}"
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_blocks_that_no_query_sees_are_left_out(name: str) -> None:
+    text = text_of(name)
+    (v,) = text["VARIANTS"]
+    for m in range(text["row_blocks"](v)):
+        blocks = visited(name, text, v, m)
+        rows = range(m * v.tile_m, min((m + 1) * v.tile_m, v.queries))
+        useful = [any(sees(v, r, n) for r in rows for n in range(b * v.tile_n, (b + 1) * v.tile_n)) for b, _ in blocks]
+        assert all(useful) or len(blocks) == 1
+        assert sum(masked for _, masked in blocks) <= 2 * -(-v.tile_m // v.tile_n) + 3
+
+
+def test_bounds_alone_leave_the_scale_in_the_exponent() -> None:
+    assert [name for name in attention_specs.NAMES if not modifies(attention_specs.variant_of(name).form)] == [
+        "long",
+        "long_causal",
+        "tokens_first",
+        "dim_64",
+        "dim_256",
+        "dim_40",
+        "dims_192_48",
+        "one_query",
+        "window",
+        "both_ways",
+        "epilogue",
+        "packed",
+    ]
+    assert "scale = v.scale * LOG2_E" in attention_specs.files_of("long")["kernel.py"]
+    assert "scale = LOG2_E" in attention_specs.files_of("negative")["kernel.py"]
+
+
+def test_a_row_without_keys_gives_what_the_reference_gives() -> None:
+    assert "and gives zeros" in attention_specs.files_of("flags")["kernel.py"]
+    assert "and gives 0 * inf, which is NaN" in attention_specs.files_of("window")["kernel.py"]
+
+
+def test_a_kernel_alone_has_plain_names() -> None:
+    text = attention_specs.files_of("long_causal")["kernel.py"]
+    assert "def softmax(" in text and "_0" not in text.replace("_0x", "")
+    assert len(text.splitlines()) <= 750
