@@ -70,8 +70,7 @@ def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
-    staged = columns.get("schedule", np.full_like(cluster, "flat", dtype=object)) == "staged"
-    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(staged, 1 + STAGED_GAIN, 1.0)
+    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(time.staged, 1 + STAGED_GAIN, 1.0)
     resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
     return np.lexsort(
         (
