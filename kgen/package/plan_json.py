@@ -19,6 +19,7 @@ from kgen.spec.model import FixedAxis
 
 TEST_TEMPLATE = "package/test_kernel.py.j2"
 LINE = 120
+_flat = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # made once: `json.dumps` makes one a call
 WORK = ("flops", "bytes_read", "bytes_written")
 
 
@@ -119,7 +120,7 @@ def json_text(value: object) -> str:
 
 
 def _json(value: object, indent: str) -> str:
-    flat = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    flat = _flat(value)
     inner = indent + "  "
     if len(inner) + len(flat) <= LINE and indent:
         return flat

@@ -13,10 +13,11 @@ import numpy as np
 
 from kgen.errors.base import Where
 from kgen.errors.rules import BadFactError, MissingFactError, OutsideDomainError, UnknownAxisError
+from kgen.rules.columns import Columns
 from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first, nearest_name
-from kgen.rules.printer import print_condition, print_domain
-from kgen.rules.ruleset import CompiledRule, RuleSet
+from kgen.rules.printer import print_domain
+from kgen.rules.ruleset import CompiledAxis, CompiledRule, RuleSet, turns_of
 from kgen.rules.symbolic import Column, Enumeration, Numeric, decode, encode
 
 Point = tuple[tuple[str, Value], ...]
@@ -139,8 +140,7 @@ def solve(bound: BoundRules, fixed: Mapping[str, Value] | None = None, *, withou
                     _filter(grid, rule, rejections)
     order = {rule.name: i for i, rule in enumerate(bound.rules.rules)}
     rejections.sort(key=lambda r: order[r.rule])
-    names = [*(a.name for a in bound.rules.axes), *(let.name for let in bound.rules.lets)]
-    columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in names}
+    columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in bound.rules.columns}
     return LegalSet(bound, columns, grid.rows, grid.total, tuple(rejections))
 
 
@@ -156,7 +156,7 @@ def _filter(grid: "Grid", rule: CompiledRule, rejections: list[RuleRejection]) -
             rule=rule.name,
             file=rule.file,
             line=rule.rule.span.line,
-            text=print_condition(rule.rule),
+            text=rule.text,
             because=rule.rule.because,
             removed=removed * grid.weight,
             removed_point=grid.point(gone),
@@ -180,62 +180,50 @@ class Grid:
 
     def __init__(self, bound: BoundRules, fixed: Mapping[str, Value], only: frozenset[str] | None = None) -> None:
         self.bound = bound
-        self.columns: dict[str, Column] = dict(bound.stored)
+        self.columns = Columns(bound.stored)
         self.rows = 1
         self.parents = np.zeros(1, np.int64)  # the row each row came from when the newest axis joined
-        self.axes: list[str] = []
-        self.domains = {
-            axis.name: np.array(
-                [encode(axis.kind, v) for v in axis.domain.values if fixed.get(axis.name, v) == v], np.int64
-            )
-            for axis in bound.rules.axes
-            if only is None or axis.name in only
-        }
+        self.axes: list[CompiledAxis] = []
+        self.turns = bound.rules.turns
+        if only is not None:
+            axes = tuple(axis for axis in bound.rules.axes if axis.name in only)
+            self.turns = turns_of(axes, bound.rules.lets, bound.rules.rules)
+        self.domains = {turn.axis.name: _codes(turn.axis, fixed) for turn in self.turns if turn.axis is not None}
         self.total = prod(len(d) for d in self.domains.values())
         self.weight = self.total  # full points that one row stands for
 
     def steps(self) -> Iterator[tuple[CompiledRule, ...]]:
         """Bind the axes one by one; yield the rules that each makes decidable, while the caller drops rows."""
-        yield self._decidable(None)
-        for name, domain in self.domains.items():
-            self.weight //= max(len(domain), 1)
-            self._join(name, domain)
-            yield self._decidable(name)
+        for turn in self.turns:
+            if turn.axis is not None:
+                domain = self.domains[turn.axis.name]
+                self.weight //= max(len(domain), 1)
+                self._join(turn.axis, domain)
+            for let in turn.lets:
+                self.columns.add_let(let)
+            yield turn.rules
 
     def point(self, row: int) -> Point:
         """Return the bound axes of one row."""
-        axes = [self.bound.rules.axis(name) for name in self.axes]
-        return tuple((a.name, _value(decode(a.kind, self.columns[a.name][row]))) for a in axes if a is not None)
+        return tuple((axis.name, _value(decode(axis.kind, self.columns[axis.name][row]))) for axis in self.axes)
 
     def keep(self, rows: np.ndarray) -> None:
         """Keep the rows of a mask."""
-        self.columns = {
-            name: column[rows] if isinstance(column, np.ndarray) and column.ndim else column
-            for name, column in self.columns.items()
-        }
-        self.parents = self.parents[rows]
-        self.rows = len(self.parents)
+        kept = np.flatnonzero(rows)
+        self.columns.move(kept)
+        self.parents = self.parents[kept]
+        self.rows = len(kept)
 
-    def _join(self, name: str, domain: np.ndarray) -> None:
-        size = len(domain)
-        self.columns = {
-            known: np.repeat(column, size) if isinstance(column, np.ndarray) and column.ndim else column
-            for known, column in self.columns.items()
-        }
-        self.columns[name] = np.tile(domain, self.rows)
-        self.parents = np.repeat(np.arange(self.rows), size)
-        self.rows *= size
-        self.axes.append(name)
+    def _join(self, axis: CompiledAxis, domain: np.ndarray) -> None:
+        self.parents = np.repeat(np.arange(self.rows), len(domain))
+        self.columns.move(self.parents)
+        self.columns.add(axis.name, np.tile(domain, self.rows))
+        self.rows *= len(domain)
+        self.axes.append(axis)
 
-    def _decidable(self, newest: str | None) -> tuple[CompiledRule, ...]:
-        """Evaluate the lets that the newest axis completes; return the rules it completes, cheapest first."""
-        bound = set(self.axes)
 
-        def completed(axes: frozenset[str]) -> bool:
-            return axes <= bound and (newest in axes if newest else not axes)
-
-        for let in self.bound.rules.lets:
-            if completed(let.axes):
-                self.columns[let.name] = let.formula(self.columns)
-        rules = [r for r in self.bound.rules.rules if completed(r.axes)]
-        return tuple(sorted(rules, key=lambda r: len(r.axes)))
+def _codes(axis: CompiledAxis, fixed: Mapping[str, Value]) -> np.ndarray:
+    """Return the domain of an axis as column entries; the one value of an axis that is fixed."""
+    if axis.name not in fixed:
+        return axis.codes
+    return axis.codes[[value == fixed[axis.name] for value in axis.domain.values]]

@@ -25,7 +25,6 @@ from kgen.rules.model import (
     Value,
     names_of,
 )
-from kgen.rules.printer import print_condition
 from kgen.rules.ruleset import CompiledLet
 from kgen.rules.solve import BoundRules
 
@@ -67,7 +66,7 @@ def kernel_rules(
         if not isinstance(whole, bool):
             used |= {n.name for n in names_of(whole)}
             python = _Python(rename).text(whole)
-            checks.append(KernelCheck(rule.name, print_condition(rule.rule), python, rule.rule.because))
+            checks.append(KernelCheck(rule.name, rule.text, python, rule.rule.because))
     derived = []
     for let in reversed(bound.rules.lets):
         if let.name in used and let.name in fold.open_lets:
