@@ -120,17 +120,11 @@ class RuleSet:
     rules: tuple[CompiledRule, ...]
     kinds: Mapping[str, Kind]  # of every name
     turns: tuple[Turn, ...]
+    named_facts: frozenset[str]  # that lets and rules name; the vocabulary has those of every target
 
     def axis(self, name: str) -> CompiledAxis | None:
         """Return the axis of that name."""
         return next((a for a in self.axes if a.name == name), None)
-
-    def named_facts(self) -> frozenset[str]:
-        """Return the facts that lets and rules name; the vocabulary has those of every target."""
-        lets = [expr for let in self.lets for case in let.cases for expr in (case.value, case.when)]
-        rules = [expr for compiled in self.rules for expr in (compiled.rule.condition, compiled.rule.when)]
-        named = {name.name for expr in (*lets, *rules) for name in names_of(expr)}
-        return frozenset(fact.name for fact in self.vocabulary.facts if fact.name in named)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -201,7 +195,7 @@ class _Compilation:
                     names=", ".join(self.vocabulary.required_lets),
                 )
         axes, lets, rules = tuple(self.axes), tuple(self.lets), tuple(self.rules)
-        return RuleSet(self.vocabulary, axes, lets, rules, self.kinds, turns_of(axes, lets, rules))
+        return RuleSet(self.vocabulary, axes, lets, rules, self.kinds, turns_of(axes, lets, rules), self._named_facts())
 
     def _define(self, name: str, span: Span, scope: Scope) -> None:
         where = scope.where(span)
@@ -249,6 +243,12 @@ class _Compilation:
         condition = compile_formula(scope.condition(rule.condition))
         axes, text = self._axes_of(rule.condition, rule.when), print_condition(rule)
         self.rules.append(CompiledRule(rule, scope.file, text, guard, condition, axes))
+
+    def _named_facts(self) -> frozenset[str]:
+        lets = [expr for let in self.lets for case in let.cases for expr in (case.value, case.when)]
+        rules = [expr for compiled in self.rules for expr in (compiled.rule.condition, compiled.rule.when)]
+        named = {name.name for expr in (*lets, *rules) for name in names_of(expr)}
+        return frozenset(fact.name for fact in self.vocabulary.facts if fact.name in named)
 
     def _axes_of(self, *exprs: Expr | None) -> frozenset[str]:
         used = {name.name for expr in exprs for name in names_of(expr)}

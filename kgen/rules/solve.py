@@ -100,7 +100,7 @@ def _value(value: Value | float) -> Value:
 def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
     """Give the rules the facts of one problem and device; raises for one that they name and that is not given."""
     known = [fact for fact in rules.vocabulary.facts if fact.name in facts]
-    if len(known) < len(rules.vocabulary.facts) and (lacking := rules.named_facts() - facts.keys()):
+    if len(known) < len(rules.vocabulary.facts) and (lacking := rules.named_facts - facts.keys()):
         raise MissingFactError(name=min(lacking), given=", ".join(sorted(facts)))
     stored: dict[str, Column] = {}
     for fact in known:
@@ -138,9 +138,9 @@ def solve(bound: BoundRules, fixed: Mapping[str, Value] | None = None, *, withou
             for rule in rules:
                 if rule.name != without:
                     _filter(grid, rule, rejections)
+        columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in bound.rules.columns}
     order = {rule.name: i for i, rule in enumerate(bound.rules.rules)}
     rejections.sort(key=lambda r: order[r.rule])
-    columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in bound.rules.columns}
     return LegalSet(bound, columns, grid.rows, grid.total, tuple(rejections))
 
 
