@@ -26,7 +26,8 @@ class Columns(Mapping[str, Column]):
     def __getitem__(self, name: str) -> Column:
         let = self._open.pop(name, None)
         if let is not None:
-            self._put(name, let.formula(self))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self._put(name, let.formula(self))
         column = self._known[name]
         now = len(self._moves)
         if self._known_at.get(name, now) < now:
@@ -53,6 +54,12 @@ class Columns(Mapping[str, Column]):
         self._moves.append(origin)
         self._origins = {}
 
+    def taken(self, rows: np.ndarray) -> "Columns":
+        """Return a table of some of the rows."""
+        found = Columns(self._known)
+        found._known_at, found._open, found._moves = dict(self._known_at), dict(self._open), [*self._moves, rows]
+        return found
+
     def _put(self, name: str, column: Column) -> None:
         self._known[name] = column
         if isinstance(column, np.ndarray) and column.ndim:
@@ -66,3 +73,22 @@ class Columns(Mapping[str, Column]):
             found = self._moves[first] if last else self._moves[first][self._origin(first + 1)]
             self._origins[first] = found
         return found
+
+
+class PointColumns(Mapping[str, np.ndarray]):
+    """Axes and lets of a table, one array entry per row; members of an enumeration as numbers, or by `members`."""
+
+    def __init__(self, table: Columns, rows: int, names: tuple[str, ...], members: Mapping[str, np.ndarray]) -> None:
+        self._table, self._rows, self._names, self._members = table, rows, names, members
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            raise KeyError(name)
+        column = np.broadcast_to(self._table[name], (self._rows,))
+        return self._members[name][column] if name in self._members else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
