@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=StrEnum)
 records = typer.Typer(no_args_is_help=True, help="Keep what was emitted, checked and benched; query, export, merge it.")
 
-File = Annotated[Path | None, typer.Option("--records", metavar="FILE", help="default: kgen-records.sqlite")]
+File = Annotated[Path, typer.Option("--records", metavar="FILE", help="the database")]
 Spec = Annotated[str | None, typer.Option(metavar="NAME", help="only of this spec")]
 Device = Annotated[str | None, typer.Option(metavar="DEV", help="only of this device")]
 KindName = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="only emit, check or bench")]
@@ -27,11 +27,12 @@ StatusName = Annotated[str | None, typer.Option("--status", metavar="STATUS", he
 Case = Annotated[str | None, typer.Option(metavar="ID", help="only of this case")]
 Latest = Annotated[bool, typer.Option("--latest", help="of these the newest of each kind, spec, device and case")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
+DEFAULT = Path("kgen-records.sqlite")  # in the working directory; of every command that has --records
 
 
 @records.command("list")
 def list_records(
-    file: File = None,
+    file: File = DEFAULT,
     spec: Spec = None,
     device: Device = None,
     kind: KindName = None,
@@ -43,49 +44,46 @@ def list_records(
     """List records, oldest first."""
     from kgen.show.records import records_view
 
-    place = _place(file)
-    found = _found(place, (spec, device, kind, status, case), latest=latest)
+    found = _found(file, (spec, device, kind, status, case), latest=latest)
     rows = [{name: value for name, value in record.keyed().items() if name != "plan"} for record in found]
-    return Answer({"file": str(place), "results": rows}, records_view(found, place))
+    return Answer({"file": str(file), "results": rows}, records_view(found, file))
 
 
 @records.command()
 def show(
     key: Annotated[str, typer.Argument(metavar="KEY", help="a record's key, or how it starts")],
-    file: File = None,
+    file: File = DEFAULT,
     as_json: Json = False,
 ) -> Answer:
     """Show all of one record."""
     from kgen.records import Store
     from kgen.show.records import record_view
 
-    place = _place(file)
-    with Store.read(place) as store:
+    with Store.read(file) as store:
         record = store.get(key)
-    return Answer({"file": str(place), "record": record.keyed()}, record_view(record))
+    return Answer({"file": str(file), "record": record.keyed()}, record_view(record))
 
 
 @records.command()
 def add(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="package folders")],
-    file: File = None,
+    file: File = DEFAULT,
     as_json: Json = False,
 ) -> Answer:
     """Add what packages say: what was emitted, and what their measured/ holds; all of them or none."""
     from kgen.records import Store, records_of_package
 
     found = [record for folder in folders for record in records_of_package(folder)]
-    place = _place(file)
-    with Store.open(place) as store:
+    with Store.open(file) as store:
         added = store.add(found)
-    fields = {"file": str(place), "added": added, "known": len(found) - added}
-    return Answer(fields, Text(f"{place}: {added} added, {len(found) - added} known already"))
+    fields = {"file": str(file), "added": added, "known": len(found) - added}
+    return Answer(fields, Text(f"{file}: {added} added, {len(found) - added} known already"))
 
 
 @records.command()
 def export(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="what to write: .json, .csv or .parquet")],
-    file: File = None,
+    file: File = DEFAULT,
     spec: Spec = None,
     device: Device = None,
     kind: KindName = None,
@@ -97,34 +95,25 @@ def export(
     """Write records to a file for other programs, as JSON, CSV or Parquet."""
     from kgen.records.export import export as export_to
 
-    place = _place(file)
-    found = _found(place, (spec, device, kind, status, case), latest=latest)
+    found = _found(file, (spec, device, kind, status, case), latest=latest)
     export_to(found, out)
-    fields = {"file": str(place), "out": str(out), "exported": len(found)}
-    return Answer(fields, Text(f"{len(found)} records of {place} -> {out}"))
+    fields = {"file": str(file), "out": str(out), "exported": len(found)}
+    return Answer(fields, Text(f"{len(found)} records of {file} -> {out}"))
 
 
 @records.command()
 def merge(
     others: Annotated[list[Path], typer.Argument(metavar="OTHER...", help="databases, e.g. of other hosts")],
-    file: File = None,
+    file: File = DEFAULT,
     as_json: Json = False,
 ) -> Answer:
     """Add the records of other databases, of each all or none; merging again adds nothing."""
     from kgen.records import Store
 
-    place = _place(file)
-    with Store.open(place) as store:
+    with Store.open(file) as store:
         added = {str(other): store.merge(other) for other in others}
-    shown = Text("\n".join(f"{place}: {count} added from {other}" for other, count in added.items()))
-    return Answer({"file": str(place), "added": added}, shown)
-
-
-def _place(file: Path | None) -> Path:
-    """Return the database that a command works on."""
-    from kgen.records import DEFAULT_FILE
-
-    return file or DEFAULT_FILE
+    shown = Text("\n".join(f"{file}: {count} added from {other}" for other, count in added.items()))
+    return Answer({"file": str(file), "added": added}, shown)
 
 
 def _found(file: Path, wanted: tuple[str | None, ...], *, latest: bool) -> "tuple[Record, ...]":

@@ -42,7 +42,6 @@ from kgen.records.schema import (
 )
 
 T = TypeVar("T")
-DEFAULT_FILE = Path("kgen-records.sqlite")  # in the working directory
 
 
 class Store:
