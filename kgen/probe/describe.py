@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from kgen.errors.probe import DriverSaysTooLittleError, ProbedIsaError
-from kgen.probe.digits import rounded
+from kgen.probe.digits import COMPUTED, rounded
 from kgen.probe.driver import Facts
 from kgen.probe.fitted import fitted_from, nearest_device
 from kgen.probe.measure import Measurement, Sample
@@ -80,7 +80,7 @@ def _of_driver(facts: Facts, measured: Measurement) -> Iterator[tuple[str, Quant
         raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="its clock")
     if not facts.l2_bytes:
         raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="the size of its L2")
-    ghz = rounded(facts.clock_mhz / 1e3)
+    ghz = rounded(facts.clock_mhz / 1e3, COMPUTED)
     yield "quantities.compute_units", _said(facts.compute_units, "count")
     if facts.dies:
         yield "quantities.dies", _said(facts.dies, "count", "XCDs of this partition")

@@ -43,7 +43,7 @@ def _mma_efficiency(known: Known, dtype: str | None) -> Quantity | None:
     sustained, peak = known.get("measured.sustained_mma"), known.get(f"dense_peak.{dtype}")
     if sustained is None or peak is None:
         return None
-    note = f"sustained {sustained.value:g} {sustained.unit} of {sustained.note}, over the dense peak"
+    note = f"measured.sustained_mma ({dtype}, {sustained.value:g} {sustained.unit}) over its dense peak"
     return Quantity(rounded(sustained.value / peak.value), "ratio", "probe", Confidence.MEDIUM, note)
 
 

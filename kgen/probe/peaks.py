@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import floor, log2
 
 from kgen.errors.probe import DriverSaysTooLittleError
-from kgen.probe.digits import rounded
+from kgen.probe.digits import COMPUTED, rounded
 from kgen.probe.driver import Facts
 from kgen.probe.measure import Measurement
 from kgen.probe.sizes import TENSOR_TYPES
@@ -67,7 +67,7 @@ def dense_peaks(facts: Facts, measured: Measurement, arch: Arch) -> Peaks:
             without.append((name, "no product of it was measured, and its rate may be cut down"))
             continue
         cut = 2 ** (common if name in tensor else _halvings(rate.value, rates[name])) if is_timed else 1
-        peak = rounded(rate.value / cut * facts.compute_units * _ghz(facts) / 1e3)
+        peak = rounded(rate.value / cut * facts.compute_units * _ghz(facts) / 1e3, COMPUTED)
         sample = measured.best(name)
         assert sample is not None
         if sample.value > NOISE * peak:

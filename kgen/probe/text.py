@@ -39,13 +39,18 @@ def _lines(described: Described) -> Iterator[str]:
 
 
 def _quantity(quantity: Quantity) -> str:
-    parts = [f"value: {quantity.value}", f"unit: {quantity.unit}", f"source: {quantity.source}"]
+    parts = [f"value: {_number(quantity.value)}", f"unit: {quantity.unit}", f"source: {quantity.source}"]
     parts.append(f"confidence: {quantity.confidence}")
-    if quantity.spread is not None:
-        parts.append(f"spread: [{quantity.spread.low}, {quantity.spread.high}], rounds: {quantity.spread.rounds}")
+    if (spread := quantity.spread) is not None:
+        parts.append(f"spread: [{_number(spread.low)}, {_number(spread.high)}], rounds: {spread.rounds}")
     if quantity.note:
         parts.append(f"note: {_quoted(quantity.note)}")
     return f"{{{', '.join(parts)}}}"
+
+
+def _number(value: float) -> str:
+    """Return all digits of a number, and no point behind a whole one."""
+    return f"{value:.12g}"
 
 
 def _quoted(text: str) -> str:
