@@ -24,12 +24,11 @@ from typing import Any, TextIO
 
 import torch
 
-from kgen.bench.timing import Replay, call_us, capture, round_robin, warm_up
+from kgen.bench.timing import Burst, Replay, burst, call_us, capture, round_robin, warm_up
 from kgen.check.compile_runner import die_with_parent, told
 from kgen.probe.sensors import Watch, sensor_of
 from kgen.probe.workloads import Work, memory_works, product_works
 
-SETTLE = 5  # warm-ups before products are timed: a second, in which a card comes down to its power limit
 Event = dict[str, Any]
 Timed = tuple[Work, Replay]
 
@@ -81,20 +80,20 @@ def _products(request: Mapping[str, Any]) -> Iterator[Event]:
     if not made:
         return
     yield _step("all products in turn")
-    replays = [replay for _, replay in made]
+    bursts = [burst(replay, request["product_run_us"]) for _, replay in made]
     sensor = sensor_of(request["api"], request["sensor"])
-    for _ in range(SETTLE):
-        warm_up(*replays)
+    warm_up(*bursts)
     with Watch(sensor) as watch:
         started = time.monotonic()
-        times = round_robin(replays, request["rounds"])
+        times = round_robin(bursts, request["product_rounds"])
         yield {"event": "products", **watch.since(started)}
     for (work, _), of_work in zip(made, times, strict=True):
         yield _samples(work, of_work)
     yield _step("one product on end")
-    work, replay = _fastest(made, times)
+    place = _fastest(made, times)
+    work, one = made[place][0], bursts[place]
     with Watch(sensor) as watch:
-        yield {"event": "sustained", "quantity": work.quantity, **_named(work), **_on_end(replay, request, watch)}
+        yield {"event": "sustained", "quantity": work.quantity, **_named(work), **_on_end(one, request, watch)}
 
 
 def _prepared(work: Work, made: list[Timed]) -> Iterator[Event]:
@@ -105,24 +104,24 @@ def _prepared(work: Work, made: list[Timed]) -> Iterator[Event]:
         yield {"event": "skipped", "quantity": work.quantity, "reason": f"{work.label}: {_brief(error)}"}
 
 
-def _fastest(made: Sequence[Timed], times: Sequence[list[float]]) -> Timed:
-    """Return the fastest product of the type that was asked for first, and whose products ran."""
+def _fastest(made: Sequence[Timed], times: Sequence[list[float]]) -> int:
+    """Return the place of the fastest product of the type that was asked for first, of those that run."""
     dtype = made[0][0].quantity
     rates = [
         (work.amount / median(of_work), place)
         for place, ((work, _), of_work) in enumerate(zip(made, times, strict=True))
         if work.quantity == dtype
     ]
-    return made[max(rates)[1]]
+    return max(rates)[1]
 
 
-def _on_end(replay: Replay, request: Mapping[str, Any], watch: Watch) -> Event:
-    """Run one replay after the other and keep the second half."""
+def _on_end(one: Burst, request: Mapping[str, Any], watch: Watch) -> Event:
+    """Run one burst after the other and keep the second half."""
     seconds = request["sustained_seconds"]
     started = time.monotonic()
     times: list[float] = []
     while (now := time.monotonic()) < started + seconds or not times:
-        us = replay.us()
+        us = one.us()
         if now >= started + seconds / 2:
             times.append(us)
     return {"us": times, **watch.since(started + seconds / 2)}

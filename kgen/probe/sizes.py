@@ -13,7 +13,8 @@ GIB = 2**30
 LARGEST_COPY = 2 * GIB  # bytes of the source
 CACHE_PASSES = 8  # source and destination of a copy, in sizes of the largest cache, at least
 BUFFER_SETS = 2
-ROUNDS = 12  # forth and back over all of one kind: two samples each
+ROUNDS, PRODUCT_ROUNDS = 12, 6  # forth and back over all of one kind: two samples each
+PRODUCT_RUN_US = 40_000.0  # of one sample: a power limit takes tens of milliseconds to act on the clock
 SUSTAINED_SECONDS = 2.0  # of one product; the second half counts
 # m, n, k. Quarters of the memory bound the operands of the first, so that they fit every GPU of these arches.
 LARGE_PRODUCTS = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 4096, 14336), (16384, 8192, 8192))
@@ -46,6 +47,8 @@ class Request:
     sensor: str | None
     sets: int = BUFFER_SETS
     rounds: int = ROUNDS
+    product_rounds: int = PRODUCT_ROUNDS
+    product_run_us: float = PRODUCT_RUN_US
     sustained_seconds: float = SUSTAINED_SECONDS
     device: str = "cuda"
 

@@ -36,6 +36,8 @@ SMALL = Request(
     api="cuda",
     sensor=None,
     rounds=2,
+    product_rounds=2,
+    product_run_us=100.0,
     sustained_seconds=0.02,
     device="cpu",
 )
