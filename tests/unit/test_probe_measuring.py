@@ -16,6 +16,7 @@ from probe_machine import H200, MI300X, events_of
 
 from kgen.errors.probe import OtherGpuError, ProbeFailedError, TorchSeesNoGpuError
 from kgen.probe import measure as measure_module
+from kgen.probe import probe as probe_module
 from kgen.probe.measure import Measurement, measure, measurement_of, spread_of
 from kgen.probe.sizes import Products, Request, request_of
 from kgen.target import load_device
@@ -171,3 +172,17 @@ def test_this_torch_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(TorchSeesNoGpuError, match="the driver shows a CPU, and torch does not use it: "):
         run()
+
+
+def test_the_whole_way_from_a_process_to_a_file_that_loads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Real processes, and the speeds of a CPU: what is measured is no GPU's, and every step of the way is taken."""
+    monkeypatch.setenv("PYTHONPATH", f"{STAND_IN}:{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setattr(probe_module, "find_facts", lambda: (CPU,))
+    monkeypatch.setattr(probe_module, "request_of", lambda facts, arch: SMALL)
+    steps: list[str] = []
+    found = probe_module.probe(tmp_path / "a_cpu.yaml", steps.append)
+    assert steps[:3] == ["drivers are asked", "torch is imported", "memory"] and steps[-1] == "one product on end"
+    device = load_device(tmp_path / "a_cpu.yaml")
+    assert device.quantities == found.device.quantities and device.compute_units == 4
+    assert device.quantity("measured.bf16") and device.quantity("measured.copy_bandwidth")
+    assert (tmp_path / "a_cpu.yaml").read_text() == found.text
