@@ -99,7 +99,7 @@ def _of_driver(facts: Facts, measured: Measurement) -> Iterator[tuple[str, Quant
 
 def _of_measurement(measured: Measurement) -> Iterator[tuple[str, Quantity]]:
     for name, unit in UNITS["measured"].items():
-        if (sample := measured.best(name)) is not None and sample.value > 0:
+        if (sample := measured.best(name)) is not None:
             yield name, _sampled(name, sample, unit)
     load = measured.sustained_load
     if (sustained := measured.sustained) is not None:
@@ -153,7 +153,7 @@ def _missing(
         yield Missing(f"dense_peak.{name}", reason)
     if measured.best("l2_copy_bandwidth") is None:
         reason = "its dies have an L2 each, and what a copy moves between them is no rate of one"
-        yield Missing("measured.l2_copy_bandwidth", reason if facts.api == "hip" else "no difference was measured")
+        yield Missing("measured.l2_copy_bandwidth", reason if facts.api == "hip" else "the larger copy took no longer")
     if not facts.power_limit_w:
         yield Missing("quantities.board_power", "neither NVML nor sysfs says it")
     if nearest is None:

@@ -83,8 +83,8 @@ def measurement_of(events: Sequence[Mapping[str, Any]]) -> Measurement:
     """Return what the events of a whole measurement say."""
     by_name = {event["event"]: event for event in events}
     samples = [_sample(event) for event in events if event["event"] == "samples"]
-    if (cached := by_name.get("cached")) is not None:
-        samples.append(_cached_sample(cached))
+    if (cached := by_name.get("cached")) is not None and (sample := _cached_sample(cached)) is not None:
+        samples.append(sample)
     sustained = by_name.get("sustained")
     return Measurement(
         torch=by_name["device"]["torch"],
@@ -136,12 +136,17 @@ def _sample(event: Mapping[str, Any]) -> Sample:
     return Sample(event["quantity"], event["label"], median(values), spread_of(values))
 
 
-def _cached_sample(event: Mapping[str, Any]) -> Sample:
-    """Return the rate of a copy inside of the L2 from pairs of a small and a large one: the launch cancels out."""
+def _cached_sample(event: Mapping[str, Any]) -> Sample | None:
+    """Return the rate of a copy inside of the L2 from pairs of a small and a large one: the launch cancels out.
+
+    `None` where the large one took no longer: then nothing was measured but launches.
+    """
     small, large = event["bytes"]
-    values = [(large - small) / (longer - shorter) / 1e6 for shorter, longer in event["us"] if longer > shorter]
+    if any(longer <= shorter for shorter, longer in event["us"]):
+        return None
+    values = [(large - small) / (longer - shorter) / 1e6 for shorter, longer in event["us"]]
     label = f"{large / 2**20:.3g} MiB less {small / 2**20:.3g} MiB"
-    return Sample("l2_copy_bandwidth", label, median(values or [0.0]), spread_of(values or [0.0]))
+    return Sample("l2_copy_bandwidth", label, median(values), spread_of(values))
 
 
 def spread_of(values: Sequence[float]) -> Spread:

@@ -87,7 +87,7 @@ def test_a_measurement_is_made_of_them(events: list[dict[str, Any]]) -> None:
     assert found.sustained is not None and found.sustained.quantity == "bf16"
     best = found.best("copy_bandwidth")
     assert best is not None and best.value == max(s.value for s in found.samples if s.quantity == "copy_bandwidth")
-    assert found.best("l2_copy_bandwidth") is not None and found.best("fp4") is None
+    assert found.best("fp4") is None
     assert found.skipped[0][0] == "fp6" and json.dumps(found.to_json())
 
 
@@ -98,6 +98,14 @@ def test_rates_are_medians_in_the_unit_of_their_quantity() -> None:
     assert copy.spread.low == pytest.approx(4.0 / 1.01, rel=1e-3) and copy.spread.rounds == 24
     assert spread_of([float(x) for x in range(11)]).low == 1.0 and spread_of([float(x) for x in range(11)]).high == 9.0
     assert spread_of([3.0]).high == 3.0
+
+
+def test_copies_inside_of_the_l2_that_take_no_time_are_no_measurement() -> None:
+    events = events_of()
+    (cached,) = [event for event in events if event["event"] == "cached"]
+    assert measurement_of(events).best("l2_copy_bandwidth") is not None
+    cached["us"][3] = [2.8, 2.8]
+    assert measurement_of(events).best("l2_copy_bandwidth") is None
 
 
 def test_the_sizes_pass_the_caches_and_fit_the_memory() -> None:
