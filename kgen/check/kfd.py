@@ -3,7 +3,8 @@
 No ROCm library is needed, and no permission but to read.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,29 @@ def kfd_gpus(sysfs: Path = SYSFS) -> tuple[KfdGpu, ...]:
     except OSError:
         return ()
     return tuple(gpu for folder in folders if (gpu := _gpu(folder)) is not None)
+
+
+def shown(gpus: Sequence[KfdGpu], environment: Mapping[str, str] = os.environ) -> tuple[KfdGpu, ...]:
+    """Return those that ROCm shows to this process, in its order: sysfs has all of the machine.
+
+    ROCR_VISIBLE_DEVICES picks by place or as "GPU-<unique id>", HIP_VISIBLE_DEVICES and then CUDA_VISIBLE_DEVICES by
+    place among what is left. As in ROCm, the first name that is none ends a list.
+    """
+    found = tuple(gpus)
+    hip = next((name for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if name in environment), "")
+    for variable in ("ROCR_VISIBLE_DEVICES", hip):
+        if variable in environment:
+            found = tuple(_picked(found, environment[variable].split(",")))
+    return found
+
+
+def _picked(gpus: Sequence[KfdGpu], names: Sequence[str]) -> Iterator[KfdGpu]:
+    by_name = {str(place): gpu for place, gpu in enumerate(gpus)}
+    by_name |= {f"GPU-{gpu.numbers.get('unique_id', 0):016x}": gpu for gpu in gpus}
+    for name in names:
+        if (gpu := by_name.get(name.strip())) is None:
+            return
+        yield gpu
 
 
 def kfd_driver_version(sysfs: Path = SYSFS) -> str | None:

@@ -35,7 +35,7 @@ class OtherGpuError(KgenError):
     """Driver and torch speak of different GPUs."""
 
     message = "the driver shows {gpu} ({isa}, {units} units) first, torch {other} ({other_isa}, {other_units} units)"
-    remedy = "make one GPU visible: CUDA_VISIBLE_DEVICES=0, or ROCR_VISIBLE_DEVICES=0 for AMD"
+    remedy = "make one GPU visible: CUDA_VISIBLE_DEVICES=0, or HIP_VISIBLE_DEVICES=0 for AMD"
 
 
 class ProbeFailedError(KgenError):

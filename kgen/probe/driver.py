@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.check.cuda import CudaDevice, DeviceAttribute, Management, cuda_driver, management
-from kgen.check.kfd import SYSFS, KfdGpu, kfd_driver_version, kfd_gpus, number_of, sensors, text_of
+from kgen.check.kfd import SYSFS, KfdGpu, kfd_driver_version, kfd_gpus, number_of, sensors, shown, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def find_facts(sysfs: Path = SYSFS) -> tuple[Facts, ...]:
     nvidia = () if driver is None else driver.devices()
     return (
         *(_nvidia(device, nvml, driver.version() if driver else None) for device in nvidia),
-        *(_amd(gpu, sysfs) for gpu in kfd_gpus(sysfs)),
+        *(_amd(gpu, sysfs) for gpu in shown(kfd_gpus(sysfs))),
     )
 
 

@@ -9,6 +9,7 @@ from probe_machine import H200, H200_LIMITS, MI300X
 
 from kgen.check import cuda
 from kgen.check.cuda import CudaDriver, DeviceAttribute, Management
+from kgen.check.kfd import KfdGpu, shown
 from kgen.probe import driver
 from kgen.probe.driver import find_facts
 from kgen.probe.sensors import Watch, sensor_of
@@ -113,6 +114,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         managed = Management(Nvml()) if nvml else None
         monkeypatch.setattr(driver, "cuda_driver", lambda: CudaDriver(Cuda(answers, count)))
         monkeypatch.setattr(driver, "management", lambda: managed)
+        for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+            monkeypatch.delenv(variable, raising=False)
         monkeypatch.setattr("kgen.probe.sensors.management", lambda: managed)
 
     return install
@@ -194,6 +197,23 @@ def test_an_mi300x_is_described_by_the_kernel_driver(machine: Any, tmp_path: Pat
     sensor = sensor_of("hip", facts.sensor)
     assert sensor is not None
     assert (sensor().mhz, sensor().watts, sensor().is_capped) == (1305, 748, True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "places"),
+    [
+        ({}, [0, 1, 2]),
+        ({"HIP_VISIBLE_DEVICES": "2,0"}, [2, 0]),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, [1]),
+        ({"CUDA_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"}, [0]),
+        ({"ROCR_VISIBLE_DEVICES": "2, 1", "HIP_VISIBLE_DEVICES": "1"}, [1]),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-00000000000000ab,7,0"}, [1]),
+        ({"ROCR_VISIBLE_DEVICES": ""}, []),
+    ],
+)
+def test_the_gpus_that_rocm_shows(environment: dict[str, str], places: list[int]) -> None:
+    gpus = [KfdGpu({"gfx_target_version": 90402, "unique_id": 0xAA + place}, (), ()) for place in range(3)]
+    assert [found.numbers["unique_id"] - 0xAA for found in shown(gpus, environment)] == places
 
 
 def test_a_watch_reads_clock_power_and_cap_while_something_runs(machine: Any) -> None:
