@@ -79,7 +79,7 @@ def _of_driver(facts: Facts, measured: Measurement) -> Iterator[tuple[str, Quant
     if not facts.clock_mhz:
         raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="its clock")
     if not facts.l2_bytes:
-        raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="the size of its L2")
+        raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="the size of all its L2")
     ghz = rounded(facts.clock_mhz / 1e3, COMPUTED)
     yield "quantities.compute_units", _said(facts.compute_units, "count")
     if facts.dies:

@@ -115,7 +115,7 @@ def _amd(gpu: KfdGpu, sysfs: Path) -> Facts:
         memory_clock_mhz=banks[0]["mem_clk_max"] if banks else None,
         memory_bus_bits=banks[0]["width"] if banks else None,
         memory_bytes=gpu.memory_bytes,
-        l2_bytes=l2 * (gpu.dies or 1) if l2 else None,  # what is listed is that of one die
+        l2_bytes=l2 * gpu.dies if l2 and gpu.dies else None,  # what is listed is that of one die
         last_level_cache_bytes=last,
         power_limit_w=microwatts / 1e6 if microwatts else None,
         limits=tuple(_amd_limits(gpu)),

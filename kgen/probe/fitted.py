@@ -62,17 +62,16 @@ def _carried(name: str, quantity: Quantity, nearest: Device, known: Known) -> Qu
 Scale = Callable[[Device, Known], tuple[float, str] | None]
 
 
-def _by(*names: str, words: str) -> Scale:
-    """Return a scale: the product of quantities here over that of the nearest device; `None` where one lacks."""
+def _by(times: tuple[str, ...], over: tuple[str, ...] = (), *, words: str) -> Scale:
+    """Return a scale: products and quotients of quantities, here against there; `None` where a device lacks one."""
 
     def scale(nearest: Device, known: Known) -> tuple[float, str] | None:
         factor = 1.0
-        for name in names:
-            mine, theirs = known.get(name.lstrip("/")), nearest.quantity(name.lstrip("/"))
+        for name in (*times, *over):
+            mine, theirs = known.get(name), nearest.quantity(name)
             if mine is None or theirs is None:
                 return None
-            ratio = mine.value / theirs.value
-            factor *= 1 / ratio if name.startswith("/") else ratio
+            factor *= (mine.value / theirs.value) ** (-1 if name in over else 1)
         return factor, words
 
     return scale
@@ -80,11 +79,13 @@ def _by(*names: str, words: str) -> Scale:
 
 # Shares of the memory's peak move with what a copy reaches of it; the caches' rate with the units that draw from them.
 _OF_COPIES = _by(
-    "measured.copy_bandwidth", "/quantities.memory_bandwidth", words="x the share of the peak that copies reach"
+    ("measured.copy_bandwidth",),
+    ("quantities.memory_bandwidth",),
+    words="x the share of the peak that copies reach",
 )
 _SCALES: Mapping[str, Scale] = {
     "fitted.loop_efficiency": _OF_COPIES,
     "fitted.memory_efficiency": _OF_COPIES,
-    "fitted.l2_bandwidth": _by("quantities.compute_units", "quantities.boost_clock", words="x units x boost clock"),
-    "fitted.launch": _by("measured.launch", words="x the time of an empty kernel"),
+    "fitted.l2_bandwidth": _by(("quantities.compute_units", "quantities.boost_clock"), words="x units x boost clock"),
+    "fitted.launch": _by(("measured.launch",), words="x the time of an empty kernel"),
 }

@@ -56,6 +56,8 @@ def _memory(request: Mapping[str, Any]) -> Iterator[Event]:
     made: list[Timed] = []
     for work in memory_works(request):
         yield from _prepared(work, made)
+    if not made:
+        return
     times = round_robin([replay for _, replay in made], request["rounds"])
     cached = [t for (work, _), t in zip(made, times, strict=True) if work.quantity == "l2_copy_bandwidth"]
     for (work, _), of_work in zip(made, times, strict=True):

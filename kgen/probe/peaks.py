@@ -58,8 +58,8 @@ def dense_peaks(facts: Facts, measured: Measurement, arch: Arch) -> Peaks:
     found: list[tuple[str, Quantity]] = []
     without: list[tuple[str, str]] = []
     rates = reached_rates(facts, measured)
-    tensor = [name for name in TENSOR_TYPES if name in rates and dict(arch.rates).get(name)]
     known = dict(arch.rates)
+    tensor = [name for name in TENSOR_TYPES if name in rates and name in known]
     common = min((_halvings(known[name].value, rates[name]) for name in tensor), default=0)
     is_timed = measured.products.mhz is not None
     for name, rate in arch.rates:

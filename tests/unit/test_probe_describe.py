@@ -117,7 +117,7 @@ def test_memory_of_which_the_driver_says_nothing_is_as_fast_as_was_measured() ->
         described(facts, nothing)
 
 
-@pytest.mark.parametrize(("field", "what"), [("clock_mhz", "its clock"), ("l2_bytes", "the size of its L2")])
+@pytest.mark.parametrize(("field", "what"), [("clock_mhz", "its clock"), ("l2_bytes", "the size of all its L2")])
 def test_no_file_without_what_every_device_has(field: str, what: str) -> None:
     with pytest.raises(DriverSaysTooLittleError, match=f"NVIDIA H200 .* does not say {what}\n  = write the device"):
         described(replace(H200, **{field: None}))
