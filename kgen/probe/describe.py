@@ -50,8 +50,16 @@ def arch_of(facts: Facts, arches: Iterable[Arch]) -> Arch:
     raise ProbedIsaError(gpu=facts.name, isa=facts.isa, known=", ".join(known))
 
 
+def check_said(facts: Facts) -> None:
+    """Raise `DriverSaysTooLittleError` where a number lacks that nothing else gives and no device file goes without."""
+    for number, what in ((facts.clock_mhz, "its clock"), (facts.l2_bytes, "the size of all its L2")):
+        if not number:
+            raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what=what)
+
+
 def describe(facts: Facts, measured: Measurement, arch: Arch, devices: Iterable[Device], date: str) -> Described:
     """Return the device file of a GPU; `devices` are those known, `date` is today's."""
+    check_said(facts)
     measured = believed(measured)
     kin = [device for device in devices if device.arch.isa == arch.isa]
     known = dict(_of_driver(facts, measured))
@@ -76,10 +84,7 @@ def describe(facts: Facts, measured: Measurement, arch: Arch, devices: Iterable[
 
 
 def _of_driver(facts: Facts, measured: Measurement) -> Iterator[tuple[str, Quantity]]:
-    if not facts.clock_mhz:
-        raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="its clock")
-    if not facts.l2_bytes:
-        raise DriverSaysTooLittleError(gpu=facts.name, driver=facts.driver, what="the size of all its L2")
+    assert facts.clock_mhz and facts.l2_bytes  # check_said
     ghz = rounded(facts.clock_mhz / 1e3, COMPUTED)
     yield "quantities.compute_units", _said(facts.compute_units, "count")
     if facts.dies:

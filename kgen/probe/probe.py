@@ -10,7 +10,7 @@ from typing import Any
 
 from kgen.errors.probe import NoGpuToProbeError
 from kgen.probe.compare import Difference, differences, shipped_of
-from kgen.probe.describe import Described, arch_of, describe
+from kgen.probe.describe import Described, arch_of, check_said, describe
 from kgen.probe.driver import Facts, find_facts
 from kgen.probe.measure import Measurement, measure
 from kgen.probe.sizes import request_of
@@ -62,6 +62,7 @@ def probe(out: Path | None, step: Callable[[str], object]) -> Probed:
         raise NoGpuToProbeError()
     facts, known = found[0], all_devices()
     arch = arch_of(facts, all_arches())
+    check_said(facts)
     measured = measure(facts, request_of(facts, arch), step)
     described = describe(facts, measured, arch, known, datetime.now(UTC).date().isoformat())
     text = device_text(described)

@@ -1,6 +1,7 @@
 """`kgen probe` as a user runs it, with a driver and a measuring process that are made up."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,13 @@ from probe_machine import H200, MI300X, events_of
 
 import kgen.probe.measure as measure_module
 from kgen.cli import run
-from kgen.errors.probe import NoGpuToProbeError, NotAProbedFileError, ProbeFileNameError
+from kgen.errors.probe import (
+    DriverSaysTooLittleError,
+    NoGpuToProbeError,
+    NotAProbedFileError,
+    ProbedIsaError,
+    ProbeFileNameError,
+)
 from kgen.probe import probe as probe_module
 from kgen.probe.driver import Facts
 from kgen.probe.probe import Probed, probe
@@ -108,10 +115,19 @@ def made_up(monkeypatch: pytest.MonkeyPatch, facts: Facts) -> Any:
 
 
 def test_a_gpu_of_no_known_name_has_nothing_to_differ_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     found = made_up(monkeypatch, replace(MI300X, name="AMD Instinct MI399"))(None)
     assert found.shipped is None and found.differences == () and found.described.nearest == "mi300x"
+
+
+def test_what_no_file_can_come_of_is_refused_before_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = made_up(monkeypatch, replace(H200, clock_mhz=None))
+    monkeypatch.setattr(probe_module, "measure", lambda *arguments: pytest.fail("something was measured"))
+    with pytest.raises(DriverSaysTooLittleError, match="does not say its clock"):
+        made(None)
+    made = made_up(monkeypatch, replace(H200, isa="sm_100"))
+    monkeypatch.setattr(probe_module, "measure", lambda *arguments: pytest.fail("something was measured"))
+    with pytest.raises(ProbedIsaError):
+        made(None)
 
 
 def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
