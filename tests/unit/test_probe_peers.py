@@ -20,7 +20,15 @@ def answer(shipped: str | None = "h200", **rates: float) -> dict[str, Any]:
         for (quantity, label), figure in probe_peers.H200.items()
     ]
     changed = [{**sample, "value": rates.get(sample["quantity"], sample["value"])} for sample in samples]
-    return {"shipped": shipped, "measurement": {"samples": changed}}
+    in_file = {f"measured.{sample['quantity']}": {"value": sample["value"]} for sample in changed}
+    return {
+        "shipped": shipped,
+        "measurement": {"samples": changed},
+        "device": {"quantities": {**in_file, "quantities.l2": {"value": 60}}},
+        "text": "the file",
+        "differences": [{"name": "quantities.clock", "shipped": 1.83, "probed": 1.98, "unit": "GHz", "percent": 8.2}],
+        "seconds": 30.0,
+    }
 
 
 def test_an_h200_that_measures_as_it_did_meets_every_bar() -> None:
@@ -41,6 +49,18 @@ def test_what_differs_by_more_than_the_bar_is_missed(rates: dict[str, float], mi
     found = probe_peers.rows(answer(**rates), BESIDE)
     assert {(row.quantity, row.what) for row in found if not row.ok} == missed
     assert probe_peers.table(found).count("MISSED") == len(missed)
+
+
+def test_the_report_ends_with_the_table_and_says_whether_all_bars_are_met(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [answer(), answer(copy_bandwidth=4.3)]
+    found = [row for one in answers for row in probe_peers.rows(one, BESIDE)]
+    assert probe_peers.report(answers, found) == 0
+    text = capsys.readouterr().out
+    assert "h200 differs: quantities.clock" in text and "seconds of the probes: [30.0, 30.0]" in text
+    assert " 1.012  the first probe" in text and "MISSED" not in text
+    assert probe_peers.report([answers[0], {**answers[1], "seconds": 61.0}], found) == 1
+    missed = probe_peers.rows(answer(fp8=1000.0), BESIDE)
+    assert probe_peers.report(answers, missed) == 1 and "MISSED" in capsys.readouterr().out
 
 
 def test_what_the_probe_did_not_measure_is_missed() -> None:
