@@ -42,6 +42,7 @@ MAY_SEE = {
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
     "records": "errors target check bench layout",
+    "dashboard": "errors target bench render records",
     "doctor": "errors target check",
     "support": "errors resources target",
     "request": "errors spec target frontend",
@@ -56,7 +57,8 @@ MAY_SEE = {
     "show": "errors target rules planning support solution golden",
     "cli_bench": "errors target bench show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "cli_dashboard": "errors records dashboard show",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure cli_dashboard",
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
@@ -71,11 +73,11 @@ HOMES = {
     "ruamel": "spec target",
     "pydantic": "spec bench",
     "pydantic_core": "spec",
-    "rich": "check bench doctor show cli cli_bench cli_measure",
+    "rich": "check bench doctor show cli cli_bench cli_measure cli_dashboard",
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure",
+    "typer": "cli cli_bench cli_measure cli_dashboard",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
