@@ -20,10 +20,12 @@ def dashboard(
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="the page")] = Path("dashboard.html"),
     records: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="database of records; default: kgen-records.sqlite if it is here")
+        Path | None,
+        typer.Option(metavar="FILE", help="database of records; default: kgen-records.sqlite if here"),
     ] = None,
     device: Annotated[
-        list[Path] | None, typer.Option("--device", metavar="FILE", help="file of a device that kgen has not; repeatable")
+        list[Path] | None,
+        typer.Option("--device", metavar="FILE", help="file of a device that kgen has not"),
     ] = None,
     as_json: Json = False,
 ) -> Answer:
@@ -45,4 +47,6 @@ def dashboard(
         "records": found.records,
         "verdicts": {str(verdict): count for verdict, count in verdicts.items()},
     }
-    return Answer(fields, Text(f"{out}: {len(found.rows)} packages on {len(found.devices)} devices, {said}"))
+    rows, devices = len(found.rows), len(found.devices)
+    counted = f"{rows} package{'s' * (rows != 1)} on {devices} device{'s' * (devices != 1)}"
+    return Answer(fields, Text(f"{out}: {counted}, {said}"))

@@ -3,6 +3,7 @@ same bytes; no date but those of the records.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,19 +39,27 @@ def page_json(collection: Collection) -> Json:
     """Return everything the page shows."""
     tables = _Tables()
     rows = [_row(row, tables) for row in collection.rows]
+    _name_apart(rows)
     dates = [record.at for row in collection.rows for series in row.series for record in series]
     return {
         "as_of": max(dates, default=None),
         "roots": list(collection.roots),
         "records": collection.records,
         "verdicts": [[str(v), v.label, v.meaning] for v in Verdict],
-        "devices": [
-            device_json(name, device, _dtypes(collection.rows, name)) for name, device in collection.devices
-        ],
+        "devices": [device_json(name, device, _dtypes(collection.rows, name)) for name, device in collection.devices],
         "rows": rows,
         "rules": tables.rules.to_json(),
         "environments": [json.loads(text) for text in tables.environments],
     }
+
+
+def _name_apart(rows: Sequence[Json]) -> None:
+    """Number the ids that several rows have, such as those of two roots with one name."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        seen[row["id"]] += 1
+        if (times := seen[row["id"]]) > 1:
+            row["id"] += f" ({times})"
 
 
 def block(value: Json) -> str:

@@ -91,11 +91,15 @@ def _versions(before: Record, after: Record) -> Iterator[Change]:
 
 def _figures(before: Record, after: Record, about: str) -> Iterator[Change]:
     """Yield the figures that moved; a time that moves by less than the band has not."""
+    band = max(parity_band(before), parity_band(after))
     for name, word in _TIMES:
         old, new = before.figures.get(name), after.figures.get(name)
-        if old is not None and new is not None and abs(new / old - 1) > _band(before, after):
-            direction = _direction(new < old) if name in _OURS else Direction.NEUTRAL
-            yield Change(f"{word}{about}", f"{old:.4g}", f"{new:.4g} ({new / old - 1:+.1%})", direction)
+        if old is not None and new is not None and abs(new / old - 1) > band:
+            direction = _direction(new < old) if name == "latency_us" else Direction.NEUTRAL
+            yield Change(f"{word}{about}", f"{old:.4g} µs", f"{new:.4g} µs ({new / old - 1:+.1%})", direction)
+    old, new = before.figures.get("ratio"), after.figures.get("ratio")
+    if old is not None and new is not None and abs(new / old - 1) > band:
+        yield Change(f"speed{about}", f"{1 / old:.3f}×", f"{1 / new:.3f}×", _direction(new < old))
     for name, word in _COUNTS:
         old, new = before.figures.get(name), after.figures.get(name)
         if old is not None and new is not None and old != new:
@@ -103,22 +107,13 @@ def _figures(before: Record, after: Record, about: str) -> Iterator[Change]:
             yield Change(f"{word}{about}", f"{old:g}", f"{new:g}", direction)
 
 
-_TIMES = (
-    ("latency_us", "time, µs"),
-    ("ref_latency_us", "incumbent's time, µs"),
-    ("ratio", "time over the incumbent's"),
-)
-_OURS = ("latency_us", "ratio")
+_TIMES = (("latency_us", "time"), ("ref_latency_us", "incumbent's time"))
 _COUNTS = (
     ("registers", "registers"),
     ("spills", "spills"),
     ("smem_bytes", "shared memory, bytes"),
     ("mma_sites", "MMA instructions in the code"),
 )
-
-
-def _band(before: Record, after: Record) -> float:
-    return max(parity_band(before), parity_band(after))
 
 
 def _direction(is_better: bool) -> Direction:

@@ -1,4 +1,4 @@
-"""The page: one file that needs no network. Its policy allows the styles and the script that are in it, nothing else."""
+"""The page: one file that needs no network: its policy allows its own styles and script, nothing else."""
 
 import base64
 import hashlib

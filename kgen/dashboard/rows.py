@@ -153,4 +153,3 @@ def provenance(row: Row) -> str:
     if row.package is not None and not row.is_measured:
         said.append("times predicted by the cost model")
     return "; ".join(said)
-

@@ -50,7 +50,7 @@ function chart(device, mine) {
   picture.addEventListener("click", () => hovered && go({ open: hovered.row.id }));
   points.push(...mine);
   return h("figure", { class: "chart", "data-device": device.name },
-    h("figcaption", {}, h("b", {}, device.title), h("span", {}, device.bandwidth ? `${measured} of ${count(mine.length)} measured` : "no device file: no roof")), picture);
+    h("figcaption", {}, h("b", {}, device.title), h("span", {}, device.bandwidth ? `${measured}/${mine.length} measured` : "no device file: no roof")), picture);
 }
 
 const roofWords = (device) => device.bandwidth
@@ -135,8 +135,15 @@ function pointWords(point) {
   return `${point.measured ? `measured ${day(point.case.at)}` : "predicted"}: ${us}, ${number(point.y)} TFLOP/s${share}; case ${point.case.id}`;
 }
 
+// Charts follow when the typing rests, so that a keystroke waits for the list alone.
+let chartsDue = 0;
+
 function showCharts(found) {
-  const shown = new Set(found);
+  clearTimeout(chartsDue);
+  chartsDue = setTimeout(markPoints, 150, new Set(found));
+}
+
+function markPoints(shown) {
   for (const point of points) {
     const off = !shown.has(point.row);
     if (point.off !== off) point.element.classList.toggle("off", point.off = off);

@@ -58,7 +58,8 @@ MAY_SEE = {
     "cli_bench": "errors target bench show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli_dashboard": "errors records dashboard show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure cli_dashboard",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure "
+    "cli_dashboard",
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
