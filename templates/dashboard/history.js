@@ -18,13 +18,22 @@ function timeWords(each) {
   return each.predicted ? h("span", {}, micros(each.us), h("br"), h("span", { class: "predicted" }, `${micros(each.predicted)} predicted`)) : micros(each.us);
 }
 
+const WORK = ["flops", "bytes"]; // of the case: its figures show what follows from them
+
+function figureWords([name, value]) {
+  if (name.endsWith("_us")) return `${words(name.slice(0, -3))} ${micros(value)}`;
+  if (name.endsWith("_bytes")) return `${words(name.slice(0, -6))} ${count(value)} bytes`;
+  if (name.endsWith("_gbps")) return `${words(name.slice(0, -5))} ${scaled(value * 1e9, "B/s")}`;
+  return `${words(name)} ${number(value, 4)}`;
+}
+
 function historyParts(row) {
   if (!row.records.length) return [h("h3", {}, "Records"), h("p", { class: "muted" }, "None: nothing but the plan is known of this package.")];
   const body = row.records.map((record) => {
     const { gpu, host, kgen, versions } = data.environments[record.env];
     const made = [gpu, host, `kgen ${kgen}`, ...Object.entries(versions).map(([name, version]) => `${name} ${version}`)].filter(Boolean).join(", ");
-    const figures = Object.entries(record.figures).map(([name, value]) => `${words(name)} ${number(value, 4)}`).join(", ");
-    return [minute(record.at), `${record.kind}${record.case ? ` ${record.case}` : ""}`, record.status, h("span", { class: "mono" }, record.kernel || NONE, record.current ? " (this)" : ""),
+    const figures = Object.entries(record.figures).filter(([name]) => !WORK.includes(name)).map(figureWords).join(", ");
+    return [h("span", {}, h("span", { class: "nowrap" }, day(record.at)), " ", h("span", { class: "nowrap" }, minute(record.at).slice(11))), `${record.kind}${record.case ? ` ${record.case}` : ""}`, record.status, h("span", { class: "mono" }, record.kernel || NONE, record.current ? " (this)" : ""),
       h("span", {}, record.how, record.error ? h("div", { class: "worse" }, record.error) : null, figures ? h("div", { class: "muted" }, figures) : null, h("div", { class: "muted" }, made))];
   });
   return [h("h3", {}, "Records"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Records" },
