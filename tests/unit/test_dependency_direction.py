@@ -7,6 +7,7 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
 - `records` keeps what folders and their reports say, and sees no compiler module either.
+- `dashboard` works on folders and records, and renders one page.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
