@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from kgen.cli_records import DEFAULT
 from kgen.show.answer import Answer
 
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
@@ -32,9 +33,8 @@ def dashboard(
     """Write one HTML page that shows packages on devices: verdicts, rooflines, plans with their reasons, changes."""
     from kgen.dashboard.collect import collect
     from kgen.dashboard.page import page_html, write_page
-    from kgen.records import DEFAULT_FILE
 
-    database = records or (DEFAULT_FILE if DEFAULT_FILE.is_file() else None)
+    database = records or (DEFAULT if DEFAULT.is_file() else None)
     found = collect(roots or [Path("generated")], database, device or ())
     size = write_page(out, page_html(found))
     verdicts = found.verdicts

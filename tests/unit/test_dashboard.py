@@ -26,6 +26,7 @@ from dashboard_samples import (
 )
 
 from kgen.bench.statistics import BAND_FLOOR
+from kgen.cli_records import DEFAULT
 from kgen.dashboard.collect import collect
 from kgen.dashboard.data import HISTORY, block, page_json
 from kgen.dashboard.history import Change, Direction, changes_since, series_of
@@ -33,7 +34,7 @@ from kgen.dashboard.page import PageView, page_html
 from kgen.dashboard.rows import provenance, row_of_error, row_of_package, row_of_records
 from kgen.dashboard.verdicts import Verdict, parity_band
 from kgen.errors.dashboard import NothingToShowError, RootMissingError
-from kgen.records import DEFAULT_FILE, Kind, Record, Status, Store
+from kgen.records import Kind, Record, Status, Store
 from kgen.render.fields import unread_fields
 
 PACKAGE = packages()[0]
@@ -280,7 +281,7 @@ def test_2000_rows_are_made() -> None:
 
 def test_the_command_writes_the_page_and_says_what_is_in_it(tmp_path: Path) -> None:
     shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / "generated" / "h200" / "gemm_bf16")
-    with Store.open(tmp_path / DEFAULT_FILE) as store:
+    with Store.open(tmp_path / DEFAULT) as store:
         store.add([record(PACKAGE, Kind.EMIT, Status.REFUSED, spec="conv", kernel_digest=None)])
     answer = kgen_json(tmp_path, "dashboard", "-o", "page.html")
     assert (answer["rows"], answer["records"]) == (2, 2)

@@ -60,7 +60,7 @@ MAY_SEE = {
     "cli_bench": "errors target bench show",
     "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli_dashboard": "errors records dashboard show",
+    "cli_dashboard": "dashboard show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
         "cli_bench cli_dashboard cli_measure cli_records"
