@@ -1,7 +1,7 @@
 """Folders and a database -> rows: the only module of the dashboard that reads files."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,59 +36,50 @@ class Collection:
 
 def collect(roots: Sequence[Path], database: Path | None, device_files: Sequence[Path] = ()) -> Collection:
     """Read every package below `roots` and all records; raises when a root is missing or there is nothing to show."""
-    read = [found for root in roots for found in _packages(root)]
-    packages = [package for package in read if isinstance(package, PackagePlan)]
-    unread = [row for row in read if isinstance(row, Row)]
-    records = _records(database, [folder for root in roots for folder in _folders(root)])
-    places = {(p.facts.name, p.device) for p in packages} | set(records)
-    if not places and not unread:
+    packages, unread, measured = _packages(roots)
+    records = _by_place([*_stored(database), *measured])
+    places = {(package.facts.name, package.device) for package in packages}
+    if not places and not unread and not records:
         raise NothingToShowError(roots=", ".join(str(root) for root in roots))
-    names = sorted({device for _, device in places} | {row.device for row in unread})
+    names = sorted({device for _, device in (*places, *records)} | {row.device for row in unread})
     devices = known_devices(names, device_files)
     rows = [row_of_package(p, devices.get(p.device), records.get((p.facts.name, p.device), ())) for p in packages]
-    packaged = {(row.name, row.device) for row in rows}
-    rows += [row_of_records(*place, found) for place, found in records.items() if place not in packaged]
+    rows += [row_of_records(*place, found) for place, found in records.items() if place not in places]
     ordered = sorted([*rows, *unread], key=lambda row: (row.name, row.device, row.folder))
-    total = sum(map(len, records.values()))
     shown = tuple(dict.fromkeys(root.resolve().name for root in roots))
-    return Collection(shown, tuple(ordered), tuple((name, devices.get(name)) for name in names), total)
+    known = tuple((name, devices.get(name)) for name in names)
+    return Collection(shown, tuple(ordered), known, sum(map(len, records.values())))
 
 
-def _folders(root: Path) -> list[Path]:
-    if not root.is_dir():
-        raise RootMissingError(root=root)
-    return sorted(file.parent for file in root.rglob(_PLAN))
-
-
-def _packages(root: Path) -> Iterator[PackagePlan | Row]:
-    """Yield the packages below a root; a folder that cannot be read becomes a row that says why."""
-    for folder in _folders(root):
-        try:
-            yield read_package(folder, root)
-        except KgenError as error:
-            yield row_of_error(folder_name(folder, root), error.headline)
-
-
-def _records(database: Path | None, folders: Iterable[Path]) -> dict[Place, tuple[Record, ...]]:
-    """Return all records by spec and device, each once: those of the database and the packages' own measurements.
+def _packages(roots: Sequence[Path]) -> tuple[list[PackagePlan], list[Row], list[Record]]:
+    """Return the packages below some roots, a row for each that cannot be read, and what was measured of them.
 
     The EMIT record of a folder says nothing that its plan does not, and its time is that of a file: it is left out.
     """
-    found: dict[str, Record] = {}
-    if database is not None:
-        with Store.read(database) as store:
-            found |= {record.key: record for record in store.find()}
-    for folder in folders:
-        for record in _measured(folder):
-            found.setdefault(record.key, record)
-    by_place: defaultdict[Place, list[Record]] = defaultdict(list)
-    for record in found.values():
-        by_place[record.spec, record.device].append(record)
-    return {place: tuple(rows) for place, rows in sorted(by_place.items())}
+    packages, unread, measured = [], [], []
+    for root in roots:
+        if not root.is_dir():
+            raise RootMissingError(root=root)
+        for folder in sorted(file.parent for file in root.rglob(_PLAN)):
+            try:
+                package = read_package(folder, root)
+                measured += [record for record in records_of_package(folder) if record.kind is Kind.BENCH]
+                packages.append(package)
+            except KgenError as error:
+                unread.append(row_of_error(folder_name(folder, root), error.headline))
+    return packages, unread, measured
 
 
-def _measured(folder: Path) -> tuple[Record, ...]:
-    try:
-        return tuple(record for record in records_of_package(folder) if record.kind is Kind.BENCH)
-    except KgenError:
-        return ()  # its row says that it cannot be read
+def _stored(database: Path | None) -> tuple[Record, ...]:
+    if database is None:
+        return ()
+    with Store.read(database) as store:
+        return store.find()
+
+
+def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
+    """Return the records by spec and device, each once: a package's own may be in the database too."""
+    found: defaultdict[Place, list[Record]] = defaultdict(list)
+    for record in {record.key: record for record in records}.values():
+        found[record.spec, record.device].append(record)
+    return dict(sorted(found.items()))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgen.bench.plan_facts import PlanFacts, read_plan
+from kgen.errors.check import PlanFileError
 
 Json = dict[str, Any]
 
@@ -55,7 +56,13 @@ def read_package(folder: Path, root: Path) -> PackagePlan:
     digest = hashlib.sha256(kernel.read_bytes()).hexdigest() if kernel.is_file() else None
     target = text.get("target", {})
     shown = folder_name(folder, root)
-    return PackagePlan(shown, target.get("device", "?"), target.get("arch", "?"), digest, facts, text)
+    package = PackagePlan(shown, target.get("device", "?"), target.get("arch", "?"), digest, facts, text)
+    try:
+        plan_json(package, RuleBook())
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # another version's: it must not stop the page
+        reason = f"not a plan that the dashboard can show: {type(error).__name__} {error}"
+        raise PlanFileError(file=folder / "plan.json", reason=reason) from None
+    return package
 
 
 def folder_name(folder: Path, root: Path) -> str:

@@ -47,7 +47,7 @@ function chart(device, mine) {
     mine.map((p) => dot(p, x, y)));
   picture.addEventListener("pointermove", (event) => hover(event, picture, mine));
   picture.addEventListener("pointerleave", () => hover(null));
-  picture.addEventListener("click", () => hovered && go({ open: hovered.row.id }));
+  picture.addEventListener("click", (event) => { hover(event, picture, mine); if (hovered) go({ open: hovered.row.id }); });
   points.push(...mine);
   return h("figure", { class: "chart", "data-device": device.name },
     h("figcaption", {}, h("b", {}, device.title), h("span", {}, device.bandwidth ? `${measured}/${mine.length} measured` : "no device file: no roof")), picture);

@@ -17,13 +17,12 @@ function resetFilters() {
 }
 
 function startFilters() {
-  const counts = Map.groupBy ? Map.groupBy(rows, (row) => row.verdict) : null;
-  const amount = (id) => counts ? (counts.get(id)?.length ?? 0) : rows.filter((row) => row.verdict === id).length;
   for (const { id, label, meaning } of [...verdicts.values()].reverse()) {
-    if (!amount(id)) continue;
-    const title = h("button", { type: "button", class: `chip v-${id}`, "aria-pressed": "false", title: meaning, "data-verdict": id,
-      click: () => toggleVerdict(id) }, icon(id), h("b", {}, count(amount(id))), label);
-    $("verdicts").append(title);
+    const amount = rows.filter((row) => row.verdict === id).length;
+    if (!amount) continue;
+    const chip = h("button", { type: "button", class: `chip v-${id}`, "aria-pressed": "false", title: meaning, "data-verdict": id,
+      click: () => toggleVerdict(id) }, icon(id), h("b", {}, count(amount)), label);
+    $("verdicts").append(chip);
   }
   options($("device"), "all", distinct((row) => row.device));
   options($("family"), "all", distinct((row) => row.family));

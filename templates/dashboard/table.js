@@ -1,4 +1,5 @@
-// The list: a row a package on a device, sorted by its heads, walked with the arrow keys.
+// The list: a row a package on a device, sorted by its heads, walked with the arrow keys. Roles are said again, since
+// narrow screens lay the table out as cards, and browsers then forget what it was.
 const COLUMNS = [
   ["name", "Package"], ["device", "Device"], ["family", "Family"], ["verdict", "Verdict"],
   ["speed", "Speed vs incumbent", "number"], ["time", "Time", "number"], ["share", "Of roofline", "number"], ["at", "How got"],
@@ -6,15 +7,15 @@ const COLUMNS = [
 const list = {};
 
 function startList() {
-  const head = COLUMNS.map(([key, title, kind]) => h("th", { scope: "col", class: kind, "data-sort": key },
+  const head = COLUMNS.map(([key, title, kind]) => h("th", { role: "columnheader", scope: "col", class: kind, "data-sort": key },
     h("button", { type: "button", click: () => go({ sort: state.sort === key ? `-${key}` : key }) }, title,
       s("svg", { class: "icon", viewBox: "0 0 10 10", "aria-hidden": "true" }, s("path", { d: "M1 7l4-5 4 5Z", class: "solid" })))));
   const columns = COLUMNS.map(([key]) => h("col", { class: `c-${key}` }));
   const caption = "Packages. Speed: the incumbent's time over kgen's, above 1 kgen is faster, with its 95 % interval. " +
     "Times in italics are predicted. Arrow keys walk the rows, Enter opens one, Escape closes it.";
-  list.body = h("tbody", { keydown: walk, click: openRow });
-  list.table = h("table", { class: "packages" }, h("caption", { class: "hidden" }, caption), h("colgroup", {}, columns),
-    h("thead", {}, h("tr", {}, head)), list.body);
+  list.body = h("tbody", { role: "rowgroup", keydown: walk, click: openRow });
+  list.table = h("table", { role: "table", class: "packages" }, h("caption", { class: "hidden" }, caption), h("colgroup", {}, columns),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)), list.body);
   list.lazy = new LazyBody(list.body, listRow);
   $("list").append(h("div", { class: "list-frame" }, list.table), list.lazy.end);
 }
@@ -33,9 +34,9 @@ function showList(found) {
 
 function listRow(row, index) {
   const link = h("a", { href: hashOf({ open: row.id }), tabindex: index ? -1 : 0, title: row.name }, row.name);
-  const cell = (key, kind, ...children) => h("td", { class: `d-${key} ${kind}` }, children);
-  return h("tr", { "data-id": row.id, "aria-rowindex": index + 2, "aria-current": row.id === state.open && "true" },
-    h("th", { scope: "row" }, link), cell("device", "", row.device), cell("family", "quietly", row.family || NONE),
+  const cell = (key, kind, ...children) => h("td", { role: "cell", class: `d-${key} ${kind}` }, children);
+  return h("tr", { role: "row", "data-id": row.id, "aria-rowindex": index + 2, "aria-current": row.id === state.open && "true" },
+    h("th", { role: "rowheader", scope: "row" }, link), cell("device", "", row.device), cell("family", "quietly", row.family || NONE),
     cell("verdict", "", badge(row.verdict)), cell("speed", "number", speedCell(row)), cell("time", "number", timeCell(row)),
     cell("share", `number ${row.measured ? "" : "predicted"}`, shareCell(row)), cell("at", "quietly", basisCell(row)));
 }
@@ -75,7 +76,7 @@ function openRow(event) {
   const row = event.target.closest("tr");
   if (!row || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  if (String(getSelection())) return; // a text is being selected, not a row
+  if (event.detail && String(getSelection())) return; // a text was selected with the pointer, not a row
   go({ open: row.dataset.id });
 }
 

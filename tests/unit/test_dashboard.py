@@ -203,6 +203,18 @@ def test_a_package_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert rows[0].error and "not valid JSON" in rows[0].error
 
 
+def test_a_plan_or_a_report_of_another_version_is_told(tmp_path: Path) -> None:
+    for name in ("old_plan", "old_report"):
+        shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / "h200" / name)
+    plan = tmp_path / "h200" / "old_plan" / "plan.json"
+    plan.write_text(plan.read_text().replace('"place"', '"line"'))
+    (tmp_path / "h200" / "old_report" / "measured" / "report.json").write_text('{"format": 9}')
+    rows = collect([tmp_path], None).rows
+    assert [str(row.verdict) for row in rows] == ["error", "error"]
+    assert "not a plan that the dashboard can show: KeyError 'place'" in str(rows[0].error)
+    assert "report.json" in str(rows[1].error)
+
+
 def test_records_come_from_the_database_too_and_count_once(tmp_path: Path) -> None:
     measured = next(row for row in golden().rows if row.measured and row.package)
     assert measured.package
