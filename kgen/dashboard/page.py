@@ -11,7 +11,7 @@ from kgen.render import render
 from kgen.render.environment import template_source
 
 TEMPLATE = "dashboard/page.html.j2"
-STYLES = ("tokens.css", "page.css", "table.css", "chart.css", "section.css", "print.css")
+STYLES = ("tokens.css", "page.css", "filters.css", "table.css", "chart.css", "section.css", "print.css")
 # In this order: each sees those before it. `main.js` starts the page.
 SCRIPTS = (
     *("start.js", "dom.js", "format.js", "state.js", "theme.js", "filters.js", "lazy.js", "table.js", "matrix.js"),

@@ -5,6 +5,7 @@ Everything a row shows is decided here, from its plan and its records; the scrip
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from kgen.bench.plan_facts import Work
 from kgen.bench.statistics import Interval, geomean
@@ -134,8 +135,8 @@ def row_of_records(name: str, device: str, records: Sequence[Record]) -> Row:
 
 def row_of_error(folder: str, reason: str) -> Row:
     """Return the row of a folder whose plan.json cannot be read: one bad package hides no other."""
-    device, name = folder.split("/")[-2:]
-    return Row(name, device, "", None, folder, reason, Verdict.ERROR, (), (), (), ())
+    place = PurePosixPath(folder)
+    return Row(place.name, place.parent.name or "?", "", None, folder, reason, Verdict.ERROR, (), (), (), ())
 
 
 def provenance(row: Row) -> str:

@@ -30,7 +30,11 @@ const ICONS = {
 
 function icon(name) {
   const [path, solid] = ICONS[name];
-  return s("svg", { class: "icon", viewBox: "0 0 12 12", "aria-hidden": "true" }, s("path", { d: path, class: solid && "solid" }));
+  return s(
+    "svg",
+    { class: "icon", viewBox: "0 0 12 12", "aria-hidden": "true" },
+    s("path", { d: path, class: solid && "solid" }),
+  );
 }
 
 const badge = (verdict) => h("span", { class: `badge v-${verdict}` }, icon(verdict), verdicts.get(verdict).label);
@@ -40,6 +44,15 @@ function plainTable(caption, columns, body) {
   const head = columns.map(([title, number]) => h("th", { scope: "col", class: number && "number" }, title));
   const cell = (value, index) =>
     h(index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] && "number" }, value ?? "–");
-  return h("table", { class: "plain" }, caption && h("caption", {}, caption),
-    h("thead", {}, h("tr", {}, head)), h("tbody", {}, body.map((cells) => h("tr", {}, cells.map(cell)))));
+  return h(
+    "table",
+    { class: "plain" },
+    caption && h("caption", {}, caption),
+    h("thead", {}, h("tr", {}, head)),
+    h(
+      "tbody",
+      {},
+      body.map((cells) => h("tr", {}, cells.map(cell))),
+    ),
+  );
 }

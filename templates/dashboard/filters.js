@@ -20,19 +20,43 @@ function startFilters() {
   for (const { id, label, meaning } of [...verdicts.values()].reverse()) {
     const amount = rows.filter((row) => row.verdict === id).length;
     if (!amount) continue;
-    const chip = h("button", { type: "button", class: `chip v-${id}`, "aria-pressed": "false", title: meaning, "data-verdict": id,
-      click: () => toggleVerdict(id) }, icon(id), h("b", {}, count(amount)), label);
+    const chip = h(
+      "button",
+      {
+        type: "button",
+        class: `chip v-${id}`,
+        "aria-pressed": "false",
+        title: meaning,
+        "data-verdict": id,
+        click: () => toggleVerdict(id),
+      },
+      icon(id),
+      h("b", {}, count(amount)),
+      label,
+    );
     $("verdicts").append(chip);
   }
-  options($("device"), "all", distinct((row) => row.device));
-  options($("family"), "all", distinct((row) => row.family));
+  options(
+    $("device"),
+    "all",
+    distinct((row) => row.device),
+  );
+  options(
+    $("family"),
+    "all",
+    distinct((row) => row.family),
+  );
   $("q").addEventListener("input", () => go({ q: $("q").value }));
   for (const name of ["device", "family"]) $(name).addEventListener("change", () => go({ [name]: $(name).value }));
   $("changed").addEventListener("change", () => go({ changed: $("changed").checked ? "1" : "" }));
   $("changed").disabled = !rows.some((row) => row.changes.length);
-  for (const radio of document.getElementsByName("view")) radio.addEventListener("change", () => go({ view: radio.value }));
+  for (const radio of document.getElementsByName("view"))
+    radio.addEventListener("change", () => go({ view: radio.value }));
   $("filters").addEventListener("submit", (event) => event.preventDefault());
-  $("filters").addEventListener("reset", (event) => { event.preventDefault(); resetFilters(); });
+  $("filters").addEventListener("reset", (event) => {
+    event.preventDefault();
+    resetFilters();
+  });
   $("empty-reset").addEventListener("click", resetFilters);
 }
 

@@ -25,5 +25,7 @@ class LazyBody {
     if (this.shown < this.items.length) this.observer.observe(this.end);
   }
 
-  all() { this.more(this.items.length); }
+  all() {
+    this.more(this.items.length);
+  }
 }

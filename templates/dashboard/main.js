@@ -10,7 +10,10 @@ function update(changes) {
     showList(found);
     if (state.view === "matrix") showMatrix(found);
     showCharts(found);
-    $("count").textContent = found.length === rows.length ? plural(rows.length, "package") : `${count(found.length)} of ${plural(rows.length, "package")}`;
+    $("count").textContent =
+      found.length === rows.length
+        ? plural(rows.length, "package")
+        : `${count(found.length)} of ${plural(rows.length, "package")}`;
   }
   if (names.includes("open")) showSection();
 }
@@ -26,7 +29,8 @@ function onKey(event) {
 
 function start() {
   const measured = rows.filter((row) => row.measured).length;
-  $("summary").textContent = `${plural(rows.length, "package")} on ${plural(data.devices.length, "device")} from ${data.roots.join(", ")}; ` +
+  $("summary").textContent =
+    `${plural(rows.length, "package")} on ${plural(data.devices.length, "device")} from ${data.roots.join(", ")}; ` +
     `${measured} measured; ${plural(data.records, "record")}${data.as_of ? `, the latest of ${minute(data.as_of)}` : ""}.`;
   startTheme();
   readHash();
@@ -36,10 +40,20 @@ function start() {
   startCharts();
   startChanges();
   update(state);
-  $("skip").addEventListener("click", (event) => { event.preventDefault(); $("packages-title").scrollIntoView(); $("packages-title").focus(); });
+  $("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    $("packages-title").scrollIntoView();
+    $("packages-title").focus();
+  });
   document.addEventListener("keydown", onKey);
-  addEventListener("popstate", () => { readHash(); update(state); });
-  addEventListener("beforeprint", () => { list.lazy.all(); matrix.lazy.all(); });
+  addEventListener("popstate", () => {
+    readHash();
+    update(state);
+  });
+  addEventListener("beforeprint", () => {
+    list.lazy.all();
+    matrix.lazy.all();
+  });
 }
 
 start();

@@ -7,7 +7,13 @@ function startMatrix() {
   matrix.body = h("tbody");
   matrix.lazy = new LazyBody(matrix.body, matrixRow);
   const caption = "Packages by device: the verdict, and the speed against the incumbent where it was measured.";
-  const table = h("table", { class: "matrix" }, h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, head)), matrix.body);
+  const table = h(
+    "table",
+    { class: "matrix" },
+    h("caption", { class: "hidden" }, caption),
+    h("thead", {}, h("tr", {}, head)),
+    matrix.body,
+  );
   $("matrix").append(h("div", { class: "list-frame" }, table), matrix.lazy.end);
 }
 
@@ -29,7 +35,20 @@ function matrixRow([name, of]) {
 }
 
 function matrixCell(row) {
-  return h("a", { href: hashOf({ open: row.id }), class: `v-${row.verdict}`, "data-id": row.id, "aria-current": row.id === state.open && "true",
-    click: (event) => { event.preventDefault(); go({ open: row.id }); } },
-    icon(row.verdict), verdicts.get(row.verdict).label, row.speed && h("small", {}, times(row.speed[0])));
+  return h(
+    "a",
+    {
+      href: hashOf({ open: row.id }),
+      class: `v-${row.verdict}`,
+      "data-id": row.id,
+      "aria-current": row.id === state.open && "true",
+      click: (event) => {
+        event.preventDefault();
+        go({ open: row.id });
+      },
+    },
+    icon(row.verdict),
+    verdicts.get(row.verdict).label,
+    row.speed && h("small", {}, times(row.speed[0])),
+  );
 }

@@ -1,7 +1,7 @@
 // Log axes: powers of ten as ticks, with 2 and 5 between them where there are few.
 function logScale([low, high], [from, to]) {
   const [a, b] = [Math.log10(low), Math.log10(high)];
-  const place = (value) => from + (Math.log10(value) - a) / (b - a) * (to - from);
+  const place = (value) => from + ((Math.log10(value) - a) / (b - a)) * (to - from);
   place.domain = [low, high];
   const decades = Array.from({ length: Math.ceil(b) - Math.floor(a) + 1 }, (_, i) => 10 ** (Math.floor(a) + i));
   const steps = b - a > 2.2 ? [1] : [1, 2, 5];
@@ -15,4 +15,4 @@ function widened(values, least = 10) {
   return [low / 1.6, high * 1.6];
 }
 
-const tick = (value) => value >= 1 ? count(value) : String(Number(value.toPrecision(1)));
+const tick = (value) => (value >= 1 ? count(value) : String(Number(value.toPrecision(1))));

@@ -18,13 +18,18 @@ function readHash() {
   for (const name of Object.keys(DEFAULTS)) state[name] = given.get(name) ?? DEFAULTS[name];
   if (!(state.sort.replace(/^-/, "") in SORTS)) state.sort = DEFAULTS.sort;
   if (!["list", "matrix"].includes(state.view)) state.view = DEFAULTS.view;
-  state.verdict = state.verdict.split(",").filter((id) => verdicts.has(id)).join(",");
+  state.verdict = state.verdict
+    .split(",")
+    .filter((id) => verdicts.has(id))
+    .join(",");
   if (!byId.has(state.open)) state.open = "";
 }
 
 function hashOf(changes) {
   const wanted = { ...state, ...changes };
-  const kept = Object.keys(DEFAULTS).filter((name) => wanted[name] !== DEFAULTS[name]).map((name) => [name, wanted[name]]);
+  const kept = Object.keys(DEFAULTS)
+    .filter((name) => wanted[name] !== DEFAULTS[name])
+    .map((name) => [name, wanted[name]]);
   return `#${new URLSearchParams(kept).toString().replaceAll("%2F", "/").replaceAll("%2C", ",")}`;
 }
 
@@ -40,10 +45,14 @@ function go(changes) {
 function matching() {
   const wanted = state.q.toLowerCase().split(/\s+/).filter(Boolean);
   const accepted = state.verdict ? new Set(state.verdict.split(",")) : null;
-  const found = rows.filter((row) =>
-    (!state.device || row.device === state.device) && (!state.family || row.family === state.family) &&
-    (!accepted || accepted.has(row.verdict)) && (!state.changed || row.changes.length) &&
-    wanted.every((word) => row.text.includes(word)));
+  const found = rows.filter(
+    (row) =>
+      (!state.device || row.device === state.device) &&
+      (!state.family || row.family === state.family) &&
+      (!accepted || accepted.has(row.verdict)) &&
+      (!state.changed || row.changes.length) &&
+      wanted.every((word) => row.text.includes(word)),
+  );
   const down = state.sort.startsWith("-");
   const key = SORTS[state.sort.replace(/^-/, "")];
   const order = (a, b) => {

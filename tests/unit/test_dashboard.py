@@ -203,6 +203,14 @@ def test_a_package_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert rows[0].error and "not valid JSON" in rows[0].error
 
 
+def test_a_root_may_be_a_package(tmp_path: Path) -> None:
+    (row,) = collect([GENERATED / "h200" / "gemm_bf16"], None).rows
+    assert (row.folder, str(row.verdict)) == ("gemm_bf16", "parity")
+    (tmp_path / "plan.json").write_text("{]")
+    (row,) = collect([tmp_path], None).rows
+    assert (row.name, row.device, row.verdict) == (tmp_path.name, "?", Verdict.ERROR)
+
+
 def test_a_plan_or_a_report_of_another_version_is_told(tmp_path: Path) -> None:
     for name in ("old_plan", "old_report"):
         shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / "h200" / name)

@@ -40,7 +40,7 @@ def mixed(colour: str, share: float, ground: str) -> list[float]:
 
 
 def test_every_colour_is_a_token() -> None:
-    sheets = ("page", "table", "chart", "section", "print")
+    sheets = ("page", "filters", "table", "chart", "section", "print")
     assert [
         c for s in sheets for c in re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[;\s,)])", template_source(f"dashboard/{s}.css"))
     ] == []
@@ -59,7 +59,7 @@ def test_texts_are_told_from_what_they_stand_on(theme: int) -> None:
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_texts_are_told_from_tinted_grounds(theme: int) -> None:
-    sheets = "".join(template_source(f"dashboard/{name}.css") for name in ("page", "table", "section"))
+    sheets = "".join(template_source(f"dashboard/{name}.css") for name in ("page", "filters", "table", "section"))
     tints = {
         (name, int(share) / 100)
         for name, share in re.findall(r"color-mix\(in srgb, var\(--([\w-]+)\) (\d+)%, var\(--surface\)\)", sheets)
@@ -84,5 +84,5 @@ def test_no_verdict_is_told_by_colour_alone() -> None:
     icons = re.findall(r"^  (\w+): \[\"([^\"]+)\"", template_source("dashboard/dom.js"), re.MULTILINE)
     assert {name for name, _ in icons} == {str(v) for v in Verdict}
     assert len({shape for _, shape in icons}) == len(Verdict)
-    styled = set(re.findall(r"\.v-(\w+) \{", template_source("dashboard/page.css")))
+    styled = set(re.findall(r"\.v-(\w+) \{", template_source("dashboard/filters.css")))
     assert styled == {str(v) for v in Verdict}
