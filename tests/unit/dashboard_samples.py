@@ -76,7 +76,7 @@ def states(package: PackagePlan) -> tuple[tuple[Record, ...], ...]:
     return (
         (),
         (record(package),),
-        (record(package, how="simulated, not timed"),),
+        (record(package, how="compiled; simulated, not timed"),),
         (record(package, at=BEFORE), bench(package, 0.8, at=BEFORE), bench(package, 0.9)),
         (bench(package, 1.01),),
         (bench(package, 1.02, at=BEFORE), bench(package, 1.4, half=0.2)),

@@ -135,8 +135,13 @@ def test_an_unmeasured_row_has_predicted_figures_and_says_so() -> None:
 
 
 def test_a_simulated_row_says_that_its_times_are_predicted() -> None:
-    row = row_of_package(PACKAGE, DEVICE, [record(PACKAGE, how="simulated, not timed")])
-    assert provenance(row) == "simulated, not timed 2026-11-29; times predicted by the cost model"
+    row = row_of_package(PACKAGE, DEVICE, [record(PACKAGE, how="compiled; simulated, not timed")])
+    assert provenance(row) == "compiled; simulated, not timed 2026-11-29; times predicted by the cost model"
+
+
+def test_a_check_that_could_simulate_no_case_is_a_check() -> None:
+    check = record(PACKAGE, how="compiled; simulated, not timed", figures={"simulated_cases": 0})
+    assert verdict(check) is Verdict.CHECKED
 
 
 def test_a_measured_row_says_when_and_on_what() -> None:
