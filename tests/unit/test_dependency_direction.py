@@ -7,6 +7,7 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
 - `records` keeps what folders and their reports say, and sees no compiler module either.
+- `dashboard` works on folders and records, and renders one page.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
 - `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
@@ -45,6 +46,7 @@ MAY_SEE = {
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
     "records": "errors target check bench layout",
+    "dashboard": "errors target bench render records",
     "doctor": "errors target check",
     "probe": "errors target check bench",
     "support": "errors resources target",
@@ -62,9 +64,10 @@ MAY_SEE = {
     "cli_records": "errors records show",
     "cli_probe": "probe show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
+    "cli_dashboard": "dashboard show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_measure cli_records cli_probe"
+        "cli_bench cli_dashboard cli_measure cli_probe cli_records"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
@@ -81,11 +84,11 @@ HOMES = {
     "pydantic": "spec bench",
     "pyarrow": "records",
     "pydantic_core": "spec",
-    "rich": "check bench doctor show cli cli_bench cli_measure cli_records",
+    "rich": "check bench doctor show cli cli_bench cli_dashboard cli_measure cli_records",
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure cli_records cli_probe",
+    "typer": "cli cli_bench cli_dashboard cli_measure cli_probe cli_records",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
