@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgen.families.attention.facts import facts_of as attention_facts
+from kgen.families.attention.form import AttentionForm
+from kgen.families.classify import Form
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES
 from kgen.families.gemm.facts import facts_of as gemm_facts
 from kgen.families.gemm.form import GemmForm
@@ -12,6 +15,7 @@ from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.families.strided.facts import MAX_ACCESS_BYTES
 from kgen.families.strided.facts import facts_of as loop_facts
 from kgen.families.strided.form import LoopForm
+from kgen.planning.attention import explain_attention, legal_attentions, ordered_attentions, solve_attention
 from kgen.planning.candidates import explain_gemm, legal_set, solve_gemm
 from kgen.planning.choice import Candidates
 from kgen.planning.loops import explain_loop, legal_loops, ordered_loops, solve_loop
@@ -47,10 +51,12 @@ class Solver:
         return next(i for i, row in enumerate(order, 1) if dict(legal.point(int(row))) == dict(point))
 
 
-def solver_of(form: GemmForm | LoopForm, device: Device) -> Solver:
+def solver_of(form: Form, device: Device) -> Solver:
     """Return what answers for a kernel whose tensors lie at aligned addresses."""
     if isinstance(form, GemmForm):
         return gemm_solver(gemm_facts(form, MAX_ALIGN_BYTES), device, form.bytes)
+    if isinstance(form, AttentionForm):
+        return _attention_solver(form, device)
     return _loop_solver(form, device)
 
 
@@ -68,6 +74,24 @@ def gemm_solver(facts: GemmFacts, device: Device, least_bytes: int) -> Solver:
         bytes=least_bytes,
         solve=lambda fixed, top: solve_gemm(facts, device, fixed=fixed, top=top),
         explain=lambda point: explain_gemm(facts, device, point),
+        ordered=ordered,
+    )
+
+
+def _attention_solver(form: AttentionForm, device: Device) -> Solver:
+    facts = attention_facts(form, MAX_ALIGN_BYTES)
+
+    def ordered(fixed: Point) -> tuple[LegalSet, np.ndarray]:
+        legal = legal_attentions(facts, device, fixed=fixed)
+        return legal, ordered_attentions(legal, facts, device)[1]
+
+    return Solver(
+        family="attention",
+        facts=facts,
+        flops=form.flops,
+        bytes=form.bytes,
+        solve=lambda fixed, top: solve_attention(facts, device, fixed=fixed, top=top),
+        explain=lambda point: explain_attention(facts, device, point),
         ordered=ordered,
     )
 
