@@ -74,10 +74,10 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
-    staged = columns.get("schedule", np.full_like(cluster, "flat", dtype=object)) == "staged"
-    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(staged, 1 + STAGED_GAIN, 1.0)
+    total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(time.staged, 1 + STAGED_GAIN, 1.0)
+    resolved: np.ndarray = np.floor(np.log(total / total.min()) / RESOLUTION)
     return (
-        Preference("predicted time", np.asarray(np.floor(np.log(total / total.min()) / RESOLUTION)), total),
+        Preference("predicted time", resolved, total),
         Preference("elements of a vector", -columns["vec"], columns["vec"]),
         Preference("reads of a row beyond the first", time.rereads),
         Preference("CTAs of a cluster", cluster),
@@ -85,7 +85,7 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
         Preference("vectors of a thread", time.steps),
         Preference(f"threads beside {TYPICAL_THREADS}", size, columns["threads"]),
         Preference("threads along a row", time.sharing),
-        Preference("predicted time in nanoseconds", np.round(time.total, 3)),
+        Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )
 
 
