@@ -1,0 +1,220 @@
+"""Two plans of one package, compared and explained as far as the compiler at hand reaches."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kgen.diff.changes import Change, Level, is_turned, plan_changes, variant_changes
+from kgen.diff.choices import fed_by, judge
+from kgen.diff.documents import StatedPlan, StatedVariant
+from kgen.diff.figures import differing
+from kgen.diff.kernels import kernels_reason, stated_kernels_reason
+from kgen.diff.reasons import Cause, Reason, Turn
+from kgen.diff.replan import Planned, Replanner, Slot, slot_of
+from kgen.diff.sides import Pair
+from kgen.diff.stated import stated_reason
+from kgen.diff.turns import Sign, choice_sign, kernels_sign, turn_of
+from kgen.planning.plan import Variant
+from kgen.target import Device
+
+
+class Standing(StrEnum):
+    """What the compiler at hand makes of a side's spec and device."""
+
+    SAME = "the compiler at hand plans the same"
+    OTHER = "the compiler at hand plans otherwise: another version made it, or another device file"
+    OTHER_INPUT = "the spec at hand is not what it was made of"
+    UNKNOWN = "not planned anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A side as the compiler at hand knows it; `planned` is None where it knows nothing of its spec or device."""
+
+    standing: Standing
+    planned: Planned | None
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """Both sides of a package planned anew."""
+
+    replanner: Replanner
+    a: Known
+    b: Known
+
+
+@dataclass(frozen=True, slots=True)
+class VariantDiff:
+    """A variant of both plans, or of the only one that has it."""
+
+    case: str
+    kernel: int  # its number in launch order
+    a: str | None
+    b: str | None
+    changes: tuple[Change, ...]
+    reason: Reason | None
+    turn: Turn | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        return {
+            "case": self.case,
+            "kernel": self.kernel,
+            "a": self.a,
+            "b": self.b,
+            "changes": [change.to_json() for change in self.changes],
+            "reason": None if self.reason is None else self.reason.to_json(),
+            "turned_by": None if self.turn is None else self.turn.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PackageDiff:
+    """A package of both sides. `changes`, `reason` and `turn` are of its kernels; the rest is by variant."""
+
+    pair: Pair
+    changes: tuple[Change, ...] = ()
+    reason: Reason | None = None
+    turn: Turn | None = None
+    variants: tuple[VariantDiff, ...] = ()
+    standings: tuple[Standing, ...] = ()
+    note: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.changes or self.variants) and None not in (self.pair.a, self.pair.b)
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the plan is another one: other kernels, or another choice."""
+        return is_turned(self.changes) or any(is_turned(v.changes) for v in self.variants)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """All reasons: of its kernels, then of its variants."""
+        found = (self.reason, *(v.reason for v in self.variants))
+        return tuple(reason for reason in found if reason is not None)
+
+    def to_json(self) -> dict[str, object]:
+        """Return a JSON object."""
+        sides = {"a": self.pair.a, "b": self.pair.b}
+        return {
+            "name": self.pair.name,
+            **{side: None if p is None else {"device": p.device, "origin": p.origin} for side, p in sides.items()},
+            "equal": self.is_equal,
+            "turned": self.is_turned,
+            "planned_anew": [str(standing) for standing in self.standings],
+            "note": self.note or None,
+            "changes": [change.to_json() for change in self.changes],
+            "reason": None if self.reason is None else self.reason.to_json(),
+            "turned_by": None if self.turn is None else self.turn.to_json(),
+            "variants": [variant.to_json() for variant in self.variants],
+        }
+
+
+def known_side(stated: StatedPlan, here: StatedPlan, planned: Planned | None) -> Known:
+    """Return how a side stands to `here`, what the compiler at hand states of the same spec and device."""
+    if stated.inputs is not None and stated.kernels == here.kernels and stated.inputs != here.inputs:
+        return Known(Standing.OTHER_INPUT, planned)
+    same = _choices(stated) == _choices(here) and (not stated.kernels or stated.kernels == here.kernels)
+    return Known(Standing.SAME if same else Standing.OTHER, planned)
+
+
+def _choices(plan: StatedPlan) -> list[object]:
+    return [(v.case, v.kernel, v.place, v.choice.choices, v.choice.raster) for v in plan.variants]
+
+
+def explained(pair: Pair, anew: Anew | None, note: str = "") -> PackageDiff:
+    """Return what differs in one package, and why; `note` says why nothing was planned anew."""
+    a, b = pair.a, pair.b
+    if a is None or b is None:
+        return PackageDiff(pair, note=f"only {'B' if a is None else 'A'} has it")
+    changes = plan_changes(a, b)
+    standings = () if anew is None else (anew.a.standing, anew.b.standing)
+    if any(change.level is Level.KERNELS for change in changes):
+        reason, turn = _kernels(a, b, anew)
+        return PackageDiff(pair, changes, reason, turn, (), standings, note)
+    variants = tuple(v for v in _variants(a, b, anew) if v.changes)
+    diff = PackageDiff(pair, changes, None, None, variants, standings, note)
+    if not diff.is_turned and any(change.level is Level.TEXT for change in changes):
+        return PackageDiff(pair, changes, _text_reason(a, b), None, variants, standings, note)
+    return diff
+
+
+def _kernels(a: StatedPlan, b: StatedPlan, anew: Anew | None) -> tuple[Reason, Turn | None]:
+    if anew is None or not (_is_same(anew.a) and _is_same(anew.b)):
+        return stated_kernels_reason((a.cut, b.cut)), None
+    assert anew.a.planned is not None and anew.b.planned is not None
+    reason = kernels_reason(anew.replanner, anew.a.planned, anew.b.planned)
+    return reason, _turn(anew, kernels_sign)
+
+
+def _is_same(known: Known) -> bool:
+    return known.standing is Standing.SAME and known.planned is not None
+
+
+def _variants(a: StatedPlan, b: StatedPlan, anew: Anew | None) -> Iterator[VariantDiff]:
+    first, second = ({slot_of(plan, v): v for v in plan.variants} for plan in (a, b))
+    for slot in dict.fromkeys((*first, *second)):
+        mine, other = first.get(slot), second.get(slot)
+        if mine is None or other is None:
+            yield _only_one(slot, mine, other)
+            continue
+        changes = variant_changes(mine, other)
+        reason = turn = None
+        if is_turned(changes):
+            reason = _reason(slot, mine, other, anew)
+            turn = None if anew is None else _turn(anew, choice_sign(slot))
+        yield VariantDiff(slot[0], slot[1], mine.name, other.name, changes, reason, turn)
+
+
+def _only_one(slot: Slot, a: StatedVariant | None, b: StatedVariant | None) -> VariantDiff:
+    names = [None if v is None else v.name for v in (a, b)]
+    text = f"{'B' if a is None else 'A'} alone has a variant for base addresses that its first one does not take"
+    change = Change(Level.CHOICE, "variant", *names)
+    return VariantDiff(slot[0], slot[1], *names, (change,), Reason(Cause.GUARD, text), None)
+
+
+def _reason(slot: Slot, a: StatedVariant, b: StatedVariant, anew: Anew | None) -> Reason:
+    """Return A's choice judged on B, or B's on A where only A is what the compiler at hand makes."""
+    if anew is not None and _is_same(anew.b) and (variant := _variant(anew.b, slot)) is not None:
+        device = _device(anew.b)
+        reason = judge(a.choice.choices, variant, device, "A's")
+        other = _device(anew.a) if anew.a.planned is not None else device
+        if reason.cause is not Cause.TERM or other == device:
+            return reason
+        fed = fed_by(a.choice.choices, variant, device, other, differing(other, device))
+        return Reason(reason.cause, reason.text, judged=reason.judged, fed_by=fed)
+    if anew is not None and _is_same(anew.a) and (variant := _variant(anew.a, slot)) is not None:
+        return judge(b.choice.choices, variant, _device(anew.a), "B's")
+    return stated_reason(a, b)
+
+
+def _device(known: Known) -> Device:
+    assert known.planned is not None
+    return known.planned.device
+
+
+def _variant(known: Known, slot: Slot) -> Variant | None:
+    return None if known.planned is None else known.planned.variant(slot)
+
+
+def _turn(anew: Anew, sign: Sign) -> Turn | None:
+    """Return which figures turn something, where both plans are made here, for two devices of one instruction set."""
+    a, b = anew.a.planned, anew.b.planned
+    if a is None or b is None or not (_is_same(anew.a) and _is_same(anew.b)):
+        return None
+    if a.device == b.device or a.device.arch.isa != b.device.arch.isa or sign(a) == sign(b):
+        return None
+    return turn_of(anew.replanner, a, b, sign)
+
+
+def _text_reason(a: StatedPlan, b: StatedPlan) -> Reason:
+    names = [n for n in dict.fromkeys((*a.templates, *b.templates)) if a.templates.get(n) != b.templates.get(n)]
+    if names:
+        return Reason(Cause.TEMPLATE, f"the same plan, printed by another {', another '.join(names)}")
+    if a.inputs != b.inputs:
+        return Reason(Cause.INPUT, "the same plan of another input: reference, inputs, cases, tolerance or fixed axes")
+    return Reason(Cause.STATED, "the same plan, input and templates: the compiler's own code prints another text")
