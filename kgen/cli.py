@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
+from kgen.cli_diff import diff
 from kgen.cli_measure import bench, port, report, tune
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
@@ -219,7 +220,7 @@ def root(
 
 
 app.add_typer(memory, name="memory")
-for command in (bench, tune, port, report, utilization):
+for command in (bench, tune, port, report, utilization, diff):
     app.command()(command)
 
 

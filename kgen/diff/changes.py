@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kgen.diff.documents import StatedPlan, StatedVariant
+from kgen.diff.documents import StatedChoice, StatedPlan, StatedVariant
 
 # Lets that say what a variant takes of the device, with the words of a table.
 RESOURCES = {
@@ -62,13 +62,17 @@ def _variant_changes(a: StatedVariant, b: StatedVariant) -> Iterator[Change]:
     yield from _differences(Level.CHOICE, _order_of_tiles(a), _order_of_tiles(b))
     if a.evidence and b.evidence:
         yield from _differences(Level.EVIDENCE, a.evidence, b.evidence, left_out=("threads",))
-    words = ({word: v.choice.derived.get(name) for name, word in RESOURCES.items()} for v in (a, b))
-    yield from _differences(Level.RESOURCE, *words)
-    times = (
-        {"us": c.time_us, "bound by": c.bound_by, "grid waves": c.waves, "waves full": c.wave_efficiency}
-        for c in (first, second)
-    )
-    yield from _differences(Level.PREDICTED, *times)
+    yield from _differences(Level.RESOURCE, _resources(first), _resources(second))
+    yield from _differences(Level.PREDICTED, _predicted(first), _predicted(second))
+
+
+def _resources(choice: StatedChoice) -> dict[str, float | None]:
+    return {word: choice.derived.get(name) for name, word in RESOURCES.items()}
+
+
+def _predicted(choice: StatedChoice) -> dict[str, Any]:
+    waves = {"grid waves": choice.waves, "waves full": choice.wave_efficiency}
+    return {"predicted us": choice.time_us, "bound by": choice.bound_by, **waves}
 
 
 def _order_of_tiles(variant: StatedVariant) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Plans as documents: what plan.json or a record says of each variant. Nothing of the compiler is needed to read them."""
+"""Plans as documents: what plan.json or a record says of each variant, read with nothing of the compiler."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

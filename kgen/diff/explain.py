@@ -171,10 +171,10 @@ def _variants(a: StatedPlan, b: StatedPlan, anew: Anew | None) -> Iterator[Varia
 
 
 def _only_one(slot: Slot, a: StatedVariant | None, b: StatedVariant | None) -> VariantDiff:
-    names = [None if v is None else v.name for v in (a, b)]
+    mine, other = (None if v is None else v.name for v in (a, b))
     text = f"{'B' if a is None else 'A'} alone has a variant for base addresses that its first one does not take"
-    change = Change(Level.CHOICE, "variant", *names)
-    return VariantDiff(slot[0], slot[1], *names, (change,), Reason(Cause.GUARD, text), None)
+    change = Change(Level.CHOICE, "variant", mine, other)
+    return VariantDiff(slot[0], slot[1], mine, other, (change,), Reason(Cause.GUARD, text), None)
 
 
 def _reason(slot: Slot, a: StatedVariant, b: StatedVariant, anew: Anew | None) -> Reason:

@@ -23,12 +23,13 @@ def kernels_reason(replanner: Replanner, a: Planned, b: Planned) -> Reason:
         told = (f"{name} {_told(times[f'{name[0].lower()}_kernels_on_{side}'])}" for name in names)
         parts.append(f"on {device.name} {', '.join(told)}")
     why = f"; {'; '.join(b.plan.cut)}" if b.plan.cut else ""
-    text = f"{_count(a)} against {_count(b)}, the first case predicted: {'; '.join(parts)} (a cut has to gain {_gain()}){why}"
+    counts = f"{_count(a)} against {_count(b)}"
+    text = f"{counts}, the first case predicted: {'; '.join(parts)} (a cut has to gain {1 - GAIN:.0%}){why}"
     return Reason(Cause.KERNELS, text, times_us=times)
 
 
 def _time_us(replanner: Replanner, kernels: Planned, device: Device) -> float | None:
-    """Return the predicted time of a plan's kernels on a device, in its first case; None where they cannot run there."""
+    """Return the predicted time of a plan's kernels on a device, in its first case; None where they are not legal."""
     try:
         plan = replanner.with_kernels_of(kernels, device).plan
     except KgenError:
@@ -45,10 +46,6 @@ def _told(time_us: float | None) -> str:
 def _count(planned: Planned) -> str:
     count = len(planned.kernels)
     return f"{count} kernel{'s' if count != 1 else ''}"
-
-
-def _gain() -> str:
-    return f"{1 - GAIN:.0%}"
 
 
 def stated_kernels_reason(cuts: Sequence[Sequence[str]]) -> Reason:

@@ -52,7 +52,9 @@ class Judged:
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {time:+.2f}" for name, time in self.gap)
-        return f"{self.time_us:.2f} us against {self.made_us:.2f} us ({self.gap_us:+.2f}: {parts or 'no share differs'})"
+        return (
+            f"{self.time_us:.2f} us against {self.made_us:.2f} us ({self.gap_us:+.2f}: {parts or 'no share differs'})"
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""
@@ -103,7 +105,8 @@ class Turn:
 
     def __str__(self) -> str:
         if self.alone:
-            return f"turned by {' or by '.join(map(str, self.alone))}{' alone' if len(self.alone) == 1 else ', each alone'}"
+            ending = " alone" if len(self.alone) == 1 else ", each alone"
+            return f"turned by {' or by '.join(map(str, self.alone))}{ending}"
         if self.together:
             return f"turned by {' with '.join(map(str, self.together))}, not without any one of them"
         return "no figure of B's device turns it on A's"

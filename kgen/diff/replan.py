@@ -1,4 +1,4 @@
-"""One spec planned on any device, by the compiler at hand: the front end runs once, for nothing in it asks for a device.
+"""One spec planned on any device by the compiler at hand: the front end, which asks for no device, runs once.
 
 A plan is what counterfactuals are asked of: whole programs, so that what variants and kernels share is decided as it
 is when a package is emitted.

@@ -18,7 +18,7 @@ class PlanUnreadableError(BadInputError):
 
 
 class NotPairedError(BadInputError):
-    """The packages of two sides lie on several devices that are not the same, so that nothing says which belong together."""
+    """Two sides have packages for several devices, and share none of them."""
 
     message = "A has packages for {first}, B for {second}, and nothing says which belong together"
     remedy = "name one device of each, e.g. {example}"

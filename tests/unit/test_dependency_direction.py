@@ -7,6 +7,7 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
+- `diff` compares plans as documents, and plans anew to find out why they differ.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
   `cli_bench` and `cli_measure` hold the commands of `cli` that work on records and that measure.
@@ -53,10 +54,12 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden",
+    "diff": "errors ir spec target rules planning package pipeline solution records layout",
+    "show": "errors target rules planning support solution golden diff",
     "cli_bench": "errors target bench show",
+    "cli_diff": "errors diff show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_diff cli_measure",
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
@@ -75,7 +78,7 @@ HOMES = {
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure",
+    "typer": "cli cli_bench cli_diff cli_measure",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
