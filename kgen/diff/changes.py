@@ -15,6 +15,7 @@ RESOURCES = {
     "acc_regs": "accumulators a thread",
     "ctas_per_unit": "CTAs on a unit",
 }
+_SHOWN_LINES = 8
 LATENCY_NOISE = 0.03  # relative: measured times without intervals that differ by less count as equal
 
 
@@ -61,9 +62,14 @@ def _variant_changes(a: StatedVariant, b: StatedVariant) -> Iterator[Change]:
     yield from _differences(Level.CHOICE, first.choices, second.choices)
     yield from _differences(Level.CHOICE, _order_of_tiles(a), _order_of_tiles(b))
     if a.evidence and b.evidence:
-        yield from _differences(Level.EVIDENCE, a.evidence, b.evidence, left_out=("threads",))
+        yield from _differences(Level.EVIDENCE, _expected(a), _expected(b))
     yield from _differences(Level.RESOURCE, _resources(first), _resources(second))
     yield from _differences(Level.PREDICTED, _predicted(first), _predicted(second))
+
+
+def _expected(variant: StatedVariant) -> dict[str, Any]:
+    """Return what the machine code must show; the threads are a resource."""
+    return {f"expected {name}": value for name, value in variant.evidence.items() if name != "threads"}
 
 
 def _resources(choice: StatedChoice) -> dict[str, float | None]:
@@ -80,11 +86,9 @@ def _order_of_tiles(variant: StatedVariant) -> dict[str, Any]:
     return {} if raster is None else {f"order of tiles: {name}": value for name, value in raster.items()}
 
 
-def _differences(
-    level: Level, a: Mapping[str, Any], b: Mapping[str, Any], left_out: tuple[str, ...] = ()
-) -> Iterator[Change]:
+def _differences(level: Level, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
     for name in dict.fromkeys((*a, *b)):
-        if name not in left_out and a.get(name) != b.get(name):
+        if a.get(name) != b.get(name):
             yield Change(level, name, a.get(name), b.get(name))
 
 
@@ -96,6 +100,7 @@ def plan_changes(a: StatedPlan, b: StatedPlan) -> tuple[Change, ...]:
 def _plan_changes(a: StatedPlan, b: StatedPlan) -> Iterator[Change]:
     if a.kernels and b.kernels and a.kernels != b.kernels:
         yield Change(Level.KERNELS, "kernels", len(a.kernels), len(b.kernels))
+        yield Change(Level.KERNELS, "their lines", _other_lines(a, b), _other_lines(b, a))
     elif _names(a) != _names(b):
         yield Change(Level.KERNELS, "kernels", _names(a), _names(b))
     if a.compiled and b.compiled:
@@ -106,6 +111,13 @@ def _plan_changes(a: StatedPlan, b: StatedPlan) -> Iterator[Change]:
             yield Change(Level.TEXT, "kernel.py", a.kernel_digest, b.kernel_digest)
         if a.made_by and b.made_by:
             yield from _differences(Level.MADE_BY, a.made_by, b.made_by)
+
+
+def _other_lines(plan: StatedPlan, other: StatedPlan) -> list[str]:
+    """Return the lines of a plan's kernels that the other plan's have not."""
+    known = {line for kernel in other.kernels for line in kernel.splitlines()}
+    lines = [line.strip() for kernel in plan.kernels for line in kernel.splitlines() if line not in known]
+    return lines[:_SHOWN_LINES]
 
 
 def _names(plan: StatedPlan) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from kgen.errors.rules import NoLegalCandidateError
 from kgen.planning.candidates import RankedGemm
 from kgen.planning.choice import RankedCandidate
 from kgen.planning.fixed import rules_of
+from kgen.planning.loops import CLUSTER_GAIN, STAGED_GAIN
 from kgen.planning.plan import Variant
 from kgen.planning.solver import Solver, solver_of_variant
 from kgen.rules.explain import RuleCheck
@@ -18,7 +19,7 @@ from kgen.solution import behind
 from kgen.target import Device
 
 Choice = Mapping[str, Value]
-_TIME = "predicted time"  # the name of the preference that both families order by first
+_TIME = "predicted time"  # how the preferences for less time begin
 _GAP_RESOLUTION_US = 0.001
 _SHOWN_RULES = 3
 
@@ -30,7 +31,7 @@ def judge(choice: Choice, variant: Variant, device: Device, whose: str) -> Reaso
     reason = _judged(point, variant, solver, f"{whose} choice on {device.name}")
     if not unknown:
         return reason
-    text = f"{device.arch.isa} has no {', no '.join(unknown)}; what is left of {reason.text}"
+    text = f"{device.arch.isa} has no {', '.join(unknown)}; what is left of {reason.text}"
     return Reason(Cause.AXIS, text, reason.rules, reason.judged)
 
 
@@ -41,7 +42,7 @@ def _known_axes(choice: Choice, variant: Variant, device: Device) -> tuple[list[
     for name, value in choice.items():
         axis = rules.axis(name)
         if axis is None:
-            unknown.append(f"axis {name}")
+            unknown.append(name)
         elif value not in axis.domain.values:
             unknown.append(f"{name} = {value} ({print_domain(axis.domain)}, {axis.file}:{axis.axis.span.line})")
         else:
@@ -74,14 +75,16 @@ def _ordered_reason(full: Choice, variant: Variant, solver: Solver, ranked: Rank
     rank = next(i for i, row in enumerate(ordered.rows, 1) if row == mine)
     judged = Judged(rank, ranked.time_us, made.time_us, behind(ranked, made))
     decisive = ordered.decisive(mine, first)
-    if decisive is not None and decisive.name == _TIME and judged.gap_us > 0:
+    if decisive is not None and decisive.name.startswith(_TIME) and judged.gap_us > 0:
         return Reason(Cause.TERM, f"{what} is rank {rank}: {judged}", judged=judged)
     if decisive is None:
-        by = "the order of the axes in the rules file decides"
+        by = "as fast as the model can tell, and later in the order of the axes"
     else:
-        by = f"{decisive.name} decides, {decisive.shown(mine):g} against {decisive.shown(first):g}"
-    text = f"{what} is rank {rank}, as fast as the model can tell: {judged}; {by}"
-    return Reason(Cause.PREFERENCE, text, judged=judged)
+        values = f"{decisive.shown(mine):g} against {decisive.shown(first):g}"
+        by = f"as fast as the model can tell, and {decisive.name} decide, {values}"
+        if decisive.name == _TIME:
+            by = f"but a cluster has to be {CLUSTER_GAIN:.0%} faster, staging in smem {STAGED_GAIN:.0%}"
+    return Reason(Cause.PREFERENCE, f"{what} is rank {rank}: {judged}, {by}", judged=judged)
 
 
 def _order_reason(ranked: RankedCandidate, made: RankedCandidate, what: str) -> Reason:

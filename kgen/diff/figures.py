@@ -13,8 +13,9 @@ _PEAK, _RATE, _LIMIT = "dense_peak.", "unit_peak.", "limits."
 _UNITS, _CLOCK = "quantities.compute_units", "quantities.clock"
 _PER_CYCLE = 1e6  # TFLOP/s over (units x GHz x 1e3 cycles per us) -> FLOP per cycle of one unit
 _RATE_UNIT = "FLOP/clk"
-# Of both kinds that no rule and no cost model reads.
-UNREAD = ("quantities.memory", "quantities.board_power", "measured.")
+# What no rule and no cost model reads.
+_UNREAD = frozenset({"quantities.memory", "quantities.board_power"})
+_UNREAD_SECTION = "measured."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,13 @@ def figures_of(device: Device) -> dict[str, Quantity]:
         if name.startswith(_PEAK):
             per_cycle = quantity.value * _PER_CYCLE / cycles
             found[_RATE + name.removeprefix(_PEAK)] = replace(quantity, value=round(per_cycle), unit=_RATE_UNIT)
-        elif not name.startswith(UNREAD):
+        elif _is_read(name):
             found[name] = quantity
     return found | {_LIMIT + name: quantity for name, quantity in device.arch.limits}
+
+
+def _is_read(name: str) -> bool:
+    return name not in _UNREAD and not name.startswith(_UNREAD_SECTION)
 
 
 def differing(a: Device, b: Device) -> tuple[Figure, ...]:
@@ -84,7 +89,7 @@ def with_figures(device: Device, other: Device, names: Iterable[str]) -> Device:
         else:
             figures.pop(name, None)
     units = figures[_UNITS].value * figures[_CLOCK].value * 1e3
-    quantities = {n: q for n, q in device.quantities if n.startswith(UNREAD)}
+    quantities = {n: q for n, q in device.quantities if not _is_read(n)}
     limits = {}
     for name, quantity in figures.items():
         if name.startswith(_LIMIT):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kgen.diff.reasons import Cause, Reason
 from kgen.diff.replan import Planned, Replanner
 from kgen.errors.base import KgenError
-from kgen.planning.partition import GAIN
+from kgen.planning.partition import FEWER_PARTS, GAIN
 from kgen.target import Device
 
 
@@ -22,9 +22,12 @@ def kernels_reason(replanner: Replanner, a: Planned, b: Planned) -> Reason:
     for device, side in sides:
         told = (f"{name} {_told(times[f'{name[0].lower()}_kernels_on_{side}'])}" for name in names)
         parts.append(f"on {device.name} {', '.join(told)}")
-    why = f"; {'; '.join(b.plan.cut)}" if b.plan.cut else ""
     counts = f"{_count(a)} against {_count(b)}"
-    text = f"{counts}, the first case predicted: {'; '.join(parts)} (a cut has to gain {1 - GAIN:.0%}){why}"
+    margins = f"a cut has to gain {1 - GAIN:.0%}, more parts {FEWER_PARTS:.0%}"
+    cuts = "; ".join(
+        f"{side}: {'; '.join(planned.plan.cut)}" for side, planned in (("A", a), ("B", b)) if planned.plan.cut
+    )
+    text = f"{counts}, the first case predicted {'; '.join(parts)} ({margins}). {cuts}".strip()
     return Reason(Cause.KERNELS, text, times_us=times)
 
 

@@ -95,8 +95,8 @@ class Turn:
     """Which figures of B's device, put into A's, turn a choice: found by planning with each of them.
 
     `alone`: one figure makes it B's. `away`: one figure makes it neither A's nor B's. `together`: where none does
-    alone, figures that do so together, and not without any one of them. All empty: no figures do, for the devices
-    differ in more than figures.
+    alone, figures that do so together, and not without any one of them. Both `alone` and `together` empty: all
+    figures together do not, for the devices differ in more than figures.
     """
 
     alone: tuple[Figure, ...]
@@ -107,9 +107,11 @@ class Turn:
         if self.alone:
             ending = " alone" if len(self.alone) == 1 else ", each alone"
             return f"turned by {' or by '.join(map(str, self.alone))}{ending}"
+        thirds = [figure.label for figure in self.away]
+        third = f"; to a third choice by {' or '.join(thirds)} alone" if thirds else ""
         if self.together:
-            return f"turned by {' with '.join(map(str, self.together))}, not without any one of them"
-        return "no figure of B's device turns it on A's"
+            return f"turned by {' with '.join(map(str, self.together))}, not without any one of them{third}"
+        return f"not turned by the figures of B's device, all together{third}"
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""

@@ -79,11 +79,11 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
     return (
         Preference("predicted time", resolved, total),
         Preference("elements of a vector", -columns["vec"], columns["vec"]),
-        Preference("reads of a row beyond the first", time.rereads),
+        Preference("second reads of rows", time.rereads),
         Preference("CTAs of a cluster", cluster),
-        Preference("length of runs down columns", -time.run, time.run),
+        Preference("runs down columns", -time.run, time.run),
         Preference("vectors of a thread", time.steps),
-        Preference(f"threads beside {TYPICAL_THREADS}", size, columns["threads"]),
+        Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
         Preference("threads along a row", time.sharing),
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )

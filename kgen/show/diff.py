@@ -13,6 +13,7 @@ from kgen.diff.explain import PackageDiff, Standing, VariantDiff
 from kgen.diff.reasons import Reason, Turn
 
 _SHOWN_FED = 4
+_SHOWN_SHARE = 0.05  # of a gap, that a figure must move for its line
 _SHOWN_DIGEST = 12
 # In the table of a package whose plan is another one, of a variant whose choice is the same.
 _FIGURES = frozenset({Level.RESOURCE, Level.PREDICTED})
@@ -70,6 +71,8 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    if isinstance(value, list):
+        return "\n".join(value) or "-"
     text = ", ".join(f"{k}: {' '.join(v)}" for k, v in value.items()) if isinstance(value, dict) else str(value)
     return f"{text[:_SHOWN_DIGEST]}..." if len(text) == 64 and " " not in text else text
 
@@ -78,12 +81,14 @@ def _why(reason: Reason | None, turn: Turn | None) -> Iterator[RenderableType]:
     if reason is None:
         return
     yield Text.assemble((f"  {reason.cause}: ", "cyan"), reason.text)
-    if reason.fed_by:
-        gaps = (
-            f"{fed.figure.label} as A's: {'not legal' if fed.gap_us is None else f'{fed.gap_us:+.2f} us'}"
-            for fed in reason.fed_by[:_SHOWN_FED]
-        )
-        yield Text(f"    the gap on B hangs on {'; '.join(gaps)}")
+    if reason.fed_by and reason.judged is not None:
+        now = reason.judged.gap_us
+        gaps = [
+            f"{'not legal' if fed.gap_us is None else f'{fed.gap_us:+.2f} us'} with A's {fed.figure.label}"
+            for fed in reason.fed_by
+            if fed.gap_us is None or abs(fed.gap_us - now) >= _SHOWN_SHARE * abs(now)
+        ]
+        yield Text(f"    that gap on B would be {', '.join(gaps[:_SHOWN_FED]) or 'as large with any one figure of A'}")
     if turn is not None:
         yield Text(f"    on A {turn}")
 
