@@ -1,7 +1,7 @@
 """Two plans of one package, compared and explained as far as the compiler at hand reaches."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kgen.diff.changes import Change, Level, is_turned, plan_changes, variant_changes
@@ -180,16 +180,28 @@ def _only_one(slot: Slot, a: StatedVariant | None, b: StatedVariant | None) -> V
 def _reason(slot: Slot, a: StatedVariant, b: StatedVariant, anew: Anew | None) -> Reason:
     """Return A's choice judged on B, or B's on A where only A is what the compiler at hand makes."""
     if anew is not None and _is_same(anew.b) and (variant := _variant(anew.b, slot)) is not None:
-        device = _device(anew.b)
-        reason = judge(a.choice.choices, variant, device, "A's")
-        other = _device(anew.a) if anew.a.planned is not None else device
-        if reason.cause is not Cause.TERM or other == device:
+        device, choice = _device(anew.b), a.choice.choices
+        reason = judge(choice, variant, device, "A's")
+        other = device if anew.a.planned is None else _device(anew.a)
+        if other == device:
+            return _with_old_prediction(reason, a)
+        if reason.cause is not Cause.TERM or other.arch.isa != device.arch.isa:
             return reason
-        fed = fed_by(a.choice.choices, variant, device, other, differing(other, device))
-        return Reason(reason.cause, reason.text, judged=reason.judged, fed_by=fed)
+        return replace(reason, fed_by=fed_by(choice, variant, device, other, differing(other, device)))
     if anew is not None and _is_same(anew.a) and (variant := _variant(anew.a, slot)) is not None:
-        return judge(b.choice.choices, variant, _device(anew.a), "B's")
+        device = _device(anew.a)
+        reason = judge(b.choice.choices, variant, device, "B's")
+        is_one = anew.b.planned is not None and _device(anew.b) == device
+        return _with_old_prediction(reason, b) if is_one else reason
     return stated_reason(a, b)
+
+
+def _with_old_prediction(reason: Reason, variant: StatedVariant) -> Reason:
+    """Return a reason with what the other version predicted for its own choice, where the compiler at hand differs."""
+    told, now = variant.choice.time_us, reason.judged
+    if now is not None and now.time_us == told:
+        return reason
+    return replace(reason, text=f"{reason.text}; the version that chose it predicted {told:.2f} us")
 
 
 def _device(known: Known) -> Device:
@@ -214,7 +226,7 @@ def _turn(anew: Anew, sign: Sign) -> Turn | None:
 def _text_reason(a: StatedPlan, b: StatedPlan) -> Reason:
     names = [n for n in dict.fromkeys((*a.templates, *b.templates)) if a.templates.get(n) != b.templates.get(n)]
     if names:
-        return Reason(Cause.TEMPLATE, f"the same plan, printed by another {', another '.join(names)}")
+        return Reason(Cause.TEXT, f"the same plan, printed by another {', another '.join(names)}")
     if a.inputs != b.inputs:
         return Reason(Cause.INPUT, "the same plan of another input: reference, inputs, cases, tolerance or fixed axes")
-    return Reason(Cause.STATED, "the same plan, input and templates: the compiler's own code prints another text")
+    return Reason(Cause.TEXT, "the same plan, input and templates: the compiler's own code prints another text")

@@ -20,7 +20,7 @@ class Cause(StrEnum):
     GUARD = "guard"  # one side needs a variant for any base address, the other does not
     KERNELS = "kernels"  # the program is cut into other kernels, by their predicted times
     INPUT = "input"  # the two were made of another input
-    TEMPLATE = "template"  # the same plan, printed by other templates
+    TEXT = "text"  # the same plan, printed by other templates or another compiler
     STATED = "stated"  # the compiler at hand makes neither plan: only what the plans say of themselves
 
 
@@ -110,7 +110,7 @@ class Turn:
         thirds = [figure.label for figure in self.away]
         third = f"; to a third choice by {' or '.join(thirds)} alone" if thirds else ""
         if self.together:
-            return f"turned by {' with '.join(map(str, self.together))}, not without any one of them{third}"
+            return f"turned by {' and '.join(map(str, self.together))} together, not without any one of them{third}"
         return f"not turned by the figures of B's device, all together{third}"
 
     def to_json(self) -> dict[str, object]:

@@ -5,19 +5,17 @@ is when a package is emitted.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kgen.diff.documents import StatedPlan, StatedVariant, kernel_texts, plan_of_document
 from kgen.errors.base import KgenError
 from kgen.package.folder import PLAN_FILE
-from kgen.pipeline import STAGES, run
+from kgen.pipeline import STAGES, Made, run
 from kgen.planning.plan import Plan, Variant
 from kgen.spec.model import Spec
 from kgen.target import Device
 
-_BEFORE_DEVICE = ("trace", "lower")
+_BEFORE_DEVICE = "lower"  # the last stage that asks for no device
 Slot = tuple[str, int, int]  # case, number of the kernel in launch order, place among its variants
 
 
@@ -27,7 +25,7 @@ class Planned:
 
     device: Device
     plan: Plan
-    made: Mapping[str, Any]
+    made: Made
     kernels: tuple[str, ...]
 
     def variant(self, slot: Slot) -> Variant | None:
@@ -48,34 +46,45 @@ class Replanner:
 
     def __init__(self, spec: Spec, device: Device) -> None:
         self.spec = spec
-        self._before = run(spec, device, stop_after=_BEFORE_DEVICE[-1]).made
+        self._before = run(spec, device, stop_after=_BEFORE_DEVICE).made
         self._planned: dict[Device, Planned | None] = {}
+        self._stated: dict[Device, StatedPlan] = {}
 
     def planned(self, device: Device) -> Planned | None:
         """Return the plan on a device, or None where no candidate of a kernel is legal or kgen does not cover it."""
         if device not in self._planned:
             try:
-                self._planned[device] = self._plan(device, {})
+                self._planned[device] = _planned(device, self._made(device, self._before, "plan"))
             except KgenError:
                 self._planned[device] = None
         return self._planned[device]
 
     def with_kernels_of(self, other: Planned, device: Device) -> Planned:
         """Return the plan on a device of the kernels that another plan has. Raises `NoLegalCandidateError`."""
-        return self._plan(device, {"partition": other.made["partition"]})
+        known = {**self._before, "partition": other.made["partition"]}
+        return _planned(device, self._made(device, known, "plan"))
 
     def stated(self, device: Device) -> StatedPlan:
         """Return the plan on a device as a package would state it; raises what `emit` does."""
-        files: Mapping[str, str] = run(self.spec, device).made["render"]
-        return plan_of_document(json.loads(files[PLAN_FILE]), f"{self.spec.name} planned here for {device.name}")
+        if device not in self._stated:
+            planned = self.planned(device)
+            made = self._made(device, self._before if planned is None else planned.made, STAGES[-1].name)
+            document = json.loads(made[STAGES[-1].name][PLAN_FILE])
+            self._stated[device] = plan_of_document(document, f"{self.spec.name} planned here for {device.name}")
+        return self._stated[device]
 
-    def _plan(self, device: Device, known: Mapping[str, Any]) -> Planned:
-        made = {**self._before, **known}
+    def _made(self, device: Device, known: Made, last: str) -> Made:
+        """Return what the stages up to the last one make on a device, beside what is known."""
+        made = dict(known)
         for stage in STAGES:
             if stage.name not in made:
                 made[stage.name] = stage.run(self.spec, device, made)
-            if stage.name == "plan":
+            if stage.name == last:
                 break
-        first = next(iter(made["partition"].values()))
-        lines = (line for problem in first.problems for line in str(problem).splitlines())
-        return Planned(device, made["plan"], made, tuple(kernel_texts(lines)))
+        return made
+
+
+def _planned(device: Device, made: Made) -> Planned:
+    first = next(iter(made["partition"].values()))
+    lines = (line for problem in first.problems for line in str(problem).splitlines())
+    return Planned(device, made["plan"], made, tuple(kernel_texts(lines)))

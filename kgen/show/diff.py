@@ -97,10 +97,10 @@ def _summary(found: Comparison) -> Text:
     counts, causes, turned = found.counts(), found.causes(), found.turned_by()
     lines = [
         f"\n{len(found.packages)} packages: {counts['equal']} equal, {counts['figures']} with the same plan and other "
-        f"figures, {counts['turned']} with another plan, {counts['alone']} on one side alone"
+        f"figures or text, {counts['turned']} with another plan, {counts['alone']} on one side alone"
     ]
     if causes:
-        lines.append(f"choices by cause: {', '.join(f'{cause} {count}' for cause, count in causes.items())}")
+        lines.append(f"reasons by cause: {', '.join(f'{cause} {count}' for cause, count in causes.items())}")
     if turned:
         named = (f"{name.partition('.')[2]} {count}" for name, count in turned.items())
         lines.append(f"choices that a figure of B's device turns on A's, alone or with others: {', '.join(named)}")
