@@ -95,10 +95,14 @@ def _why(reason: Reason | None, turn: Turn | None) -> Iterator[RenderableType]:
 
 def _summary(found: Comparison) -> Text:
     counts, causes, turned = found.counts(), found.causes(), found.turned_by()
-    lines = [
-        f"\n{len(found.packages)} packages: {counts['equal']} equal, {counts['figures']} with the same plan and other "
-        f"figures or text, {counts['turned']} with another plan, {counts['alone']} on one side alone"
-    ]
+    total = len(found.packages)
+    kinds = (
+        f"{counts['equal']} equal",
+        f"{counts['figures']} with the same plan and other figures or text",
+        f"{counts['turned']} with another plan",
+        f"{counts['alone']} on one side alone",
+    )
+    lines = [f"\n{total} package{'s' if total != 1 else ''}: {', '.join(kinds)}"]
     if causes:
         lines.append(f"reasons by cause: {', '.join(f'{cause} {count}' for cause, count in causes.items())}")
     if turned:

@@ -123,10 +123,10 @@ def test_the_figures_that_turn_a_choice_do_so_and_no_fewer_do(tmp_path: Path) ->
 
     def choice(*names: str) -> object:
         (made,) = api.plan(spec, with_figures(h200, few, names)).variants
-        return made.choice.candidate.choices
+        return made.choice.candidate.choices, made.choice.raster
 
     (at_b,) = api.plan(spec, few).variants
-    wanted = at_b.choice.candidate.choices
+    wanted = at_b.choice.candidate.choices, at_b.choice.raster
     for figure in differing(h200, few):
         assert (figure in variant.turn.alone) == (choice(figure.name) == wanted), figure
     if not variant.turn.alone:
