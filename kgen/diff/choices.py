@@ -26,17 +26,19 @@ _SHOWN_RULES = 3
 
 def judge(choice: Choice, variant: Variant, device: Device, whose: str) -> Reason:
     """Return why a variant of a plan on a device has not that choice; `whose` says whose choice it is, e.g. "A's"."""
-    unknown, point = _known_axes(choice, variant, device)
+    unknown, lacking, point = _known_axes(choice, variant, device)
     solver = solver_of_variant(variant, device)
     reason = _judged(point, variant, solver, f"{whose} choice on {device.name}")
-    if not unknown:
+    if not (unknown or lacking):
         return reason
-    text = f"{device.arch.isa} has no {', '.join(unknown)}; what is left of {reason.text}"
+    parts = [f"{device.arch.isa} has no {', '.join(unknown)}"] if unknown else []
+    parts += [f"{whose} choice has no {', '.join(lacking)}"] if lacking else []
+    text = f"{'; '.join(parts)}; what both have: {reason.text}"
     return Reason(Cause.AXIS, text, reason.rules, reason.judged)
 
 
-def _known_axes(choice: Choice, variant: Variant, device: Device) -> tuple[list[str], dict[str, Value]]:
-    """Return what the rules of a device have not of a choice, in words, and the rest of it."""
+def _known_axes(choice: Choice, variant: Variant, device: Device) -> tuple[list[str], list[str], dict[str, Value]]:
+    """Return what the rules of a device have not of a choice, in words, which axes it lacks, and what both have."""
     rules = rules_of(variant.family, device.arch)
     unknown, point = [], dict[str, Value]()
     for name, value in choice.items():
@@ -47,7 +49,8 @@ def _known_axes(choice: Choice, variant: Variant, device: Device) -> tuple[list[
             unknown.append(f"{name} = {value} ({print_domain(axis.domain)}, {axis.file}:{axis.axis.span.line})")
         else:
             point[name] = value
-    return unknown, point
+    lacking = [axis.name for axis in rules.axes if axis.name not in choice]
+    return unknown, lacking, point
 
 
 def _judged(point: Choice, variant: Variant, solver: Solver, what: str) -> Reason:
@@ -58,7 +61,7 @@ def _judged(point: Choice, variant: Variant, solver: Solver, what: str) -> Reaso
     fixed, made, full = dict(variant.fixed), variant.choice, dict(explanation.point)
     (ranked,) = solver.solve(full, 1).ranked
     if full == dict(made.candidate.choices):
-        return _order_reason(ranked, made, what)
+        return _same_choice(made, what)
     held = {axis: value for axis, value in fixed.items() if full[axis] != value}
     if held:
         names = ", ".join(f"{axis} = {value}" for axis, value in held.items())
@@ -87,13 +90,15 @@ def _ordered_reason(full: Choice, variant: Variant, solver: Solver, ranked: Rank
     return Reason(Cause.PREFERENCE, f"{what} is rank {rank}: {judged}, {by}", judged=judged)
 
 
-def _order_reason(ranked: RankedCandidate, made: RankedCandidate, what: str) -> Reason:
-    """Return why only the order of a product's tiles differs: it follows from the choice and the device's caches."""
-    assert isinstance(ranked, RankedGemm) and isinstance(made, RankedGemm)
-    text = (
-        f"{what} is the one made; tiles {made.raster} read the fewest bytes past the L2 there: "
-        f"memory takes {made.term('memory'):.2f} us of each tile"
-    )
+def _same_choice(made: RankedCandidate, what: str) -> Reason:
+    """Return what is left to differ where the choices do not: of a product, the order of its tiles.
+
+    It follows from the choice and the device's caches.
+    """
+    text = f"{what} is the one made"
+    if isinstance(made, RankedGemm):
+        read = f"memory takes {made.term('memory'):.2f} us of each tile"
+        text = f"{text}; tiles {made.raster} read the fewest bytes past the L2 there: {read}"
     return Reason(Cause.ORDER, text)
 
 

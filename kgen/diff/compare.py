@@ -148,4 +148,6 @@ def _compared(pair: Pair, specs: Path, devices: Mapping[str, Device]) -> Package
 
 
 def _known(replanner: Replanner, plan: StatedPlan, device: Device) -> Known:
-    return known_side(plan, replanner.stated(device), replanner.planned(device))
+    stated, planned = replanner.stated(device), replanner.planned(device)
+    assert planned is not None, "what is stated is planned"
+    return known_side(plan, stated, planned)

@@ -7,6 +7,7 @@ from typing import Any
 from kgen.errors.diff import PlanUnreadableError
 
 Value = int | str
+_TENSORS, _BUFFER = ("input ", "output ", "updated "), "buffer_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,13 @@ class StatedPlan:
     def kernels_of(self, case: str) -> tuple[str, ...]:
         """Return the names of a case's kernels in launch order."""
         return tuple(dict.fromkeys(v.kernel for v in self.variants if v.case == case))
+
+    @property
+    def signature(self) -> frozenset[str]:
+        """The tensors of the caller's in the first case, whatever kernels take them; nothing where it is not known."""
+        lines = (line.strip() for kernel in self.kernels for line in kernel.splitlines())
+        tensors = {line for line in lines if line.startswith(_TENSORS)}
+        return frozenset(line for line in tensors if not line.split()[1].startswith(_BUFFER))
 
     @property
     def cases(self) -> tuple[str, ...]:

@@ -29,10 +29,20 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A side as the compiler at hand knows it; `planned` is None where it knows nothing of its spec or device."""
+    """A side planned by the compiler at hand, and how what was read stands to that."""
 
     standing: Standing
-    planned: Planned | None
+    planned: Planned
+
+    @property
+    def device(self) -> Device:
+        """The device that it is planned for."""
+        return self.planned.device
+
+    @property
+    def is_same(self) -> bool:
+        """Whether what was read is what the compiler at hand makes."""
+        return self.standing is Standing.SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,11 @@ class Anew:
     replanner: Replanner
     a: Known
     b: Known
+
+    @property
+    def are_same(self) -> bool:
+        """Whether both sides are what the compiler at hand makes."""
+        return self.a.is_same and self.b.is_same
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +129,10 @@ class PackageDiff:
         }
 
 
-def known_side(stated: StatedPlan, here: StatedPlan, planned: Planned | None) -> Known:
+def known_side(stated: StatedPlan, here: StatedPlan, planned: Planned) -> Known:
     """Return how a side stands to `here`, what the compiler at hand states of the same spec and device."""
+    if stated.kernels and stated.signature != here.signature:
+        return Known(Standing.OTHER_INPUT, planned)
     if stated.inputs is not None and stated.kernels == here.kernels and stated.inputs != here.inputs:
         return Known(Standing.OTHER_INPUT, planned)
     same = _choices(stated) == _choices(here) and (not stated.kernels or stated.kernels == here.kernels)
@@ -133,26 +150,38 @@ def explained(pair: Pair, anew: Anew | None, note: str = "") -> PackageDiff:
         return PackageDiff(pair, note=f"only {'B' if a is None else 'A'} has it")
     changes = plan_changes(a, b)
     standings = () if anew is None else (anew.a.standing, anew.b.standing)
+    diff = PackageDiff(pair, changes, standings=standings, note=note)
+    other_input = _input_reason(a, b, standings)
     if any(change.level is Level.KERNELS for change in changes):
-        reason, turn = _kernels(a, b, anew)
-        return PackageDiff(pair, changes, reason, turn, (), standings, note)
-    variants = tuple(v for v in _variants(a, b, anew) if v.changes)
-    diff = PackageDiff(pair, changes, None, None, variants, standings, note)
+        reason, turn = (other_input, None) if other_input is not None else _kernels(a, b, anew)
+        return replace(diff, reason=reason, turn=turn)
+    found = _variants(a, b, None if other_input is not None else anew)
+    diff = replace(diff, variants=tuple(v for v in found if v.changes))
+    if other_input is not None:
+        plain = tuple(replace(v, reason=None) for v in diff.variants)
+        return diff if diff.is_equal else replace(diff, reason=other_input, variants=plain)
     if not diff.is_turned and any(change.level is Level.TEXT for change in changes):
-        return PackageDiff(pair, changes, _text_reason(a, b), None, variants, standings, note)
+        return replace(diff, reason=_text_reason(a, b))
     return diff
 
 
+def _input_reason(a: StatedPlan, b: StatedPlan, standings: tuple[Standing, ...]) -> Reason | None:
+    """Return that the sides are of other inputs, so that their choices answer other questions; None where they are not.
+
+    Two of one input that the spec at hand is no longer are compared all the same.
+    """
+    if a.kernels and b.kernels and (odd := sorted(a.signature ^ b.signature)):
+        return Reason(Cause.INPUT, f"made of other inputs: {'; '.join(odd)}")
+    if Standing.OTHER_INPUT not in standings or a.inputs == b.inputs:
+        return None
+    text = "made of other inputs: the reference, the cases, the tolerance, the incumbent or the fixed axes differ"
+    return Reason(Cause.INPUT, text)
+
+
 def _kernels(a: StatedPlan, b: StatedPlan, anew: Anew | None) -> tuple[Reason, Turn | None]:
-    if anew is None or not (_is_same(anew.a) and _is_same(anew.b)):
+    if anew is None or not anew.are_same:
         return stated_kernels_reason((a.cut, b.cut)), None
-    assert anew.a.planned is not None and anew.b.planned is not None
-    reason = kernels_reason(anew.replanner, anew.a.planned, anew.b.planned)
-    return reason, _turn(anew, kernels_sign)
-
-
-def _is_same(known: Known) -> bool:
-    return known.standing is Standing.SAME and known.planned is not None
+    return kernels_reason(anew.replanner, anew.a.planned, anew.b.planned), _turn(anew, kernels_sign)
 
 
 def _variants(a: StatedPlan, b: StatedPlan, anew: Anew | None) -> Iterator[VariantDiff]:
@@ -179,21 +208,24 @@ def _only_one(slot: Slot, a: StatedVariant | None, b: StatedVariant | None) -> V
 
 def _reason(slot: Slot, a: StatedVariant, b: StatedVariant, anew: Anew | None) -> Reason:
     """Return A's choice judged on B, or B's on A where only A is what the compiler at hand makes."""
-    if anew is not None and _is_same(anew.b) and (variant := _variant(anew.b, slot)) is not None:
-        device, choice = _device(anew.b), a.choice.choices
-        reason = judge(choice, variant, device, "A's")
-        other = device if anew.a.planned is None else _device(anew.a)
-        if other == device:
-            return _with_old_prediction(reason, a)
-        if reason.cause is not Cause.TERM or other.arch.isa != device.arch.isa:
-            return reason
-        return replace(reason, fed_by=fed_by(choice, variant, device, other, differing(other, device)))
-    if anew is not None and _is_same(anew.a) and (variant := _variant(anew.a, slot)) is not None:
-        device = _device(anew.a)
-        reason = judge(b.choice.choices, variant, device, "B's")
-        is_one = anew.b.planned is not None and _device(anew.b) == device
-        return _with_old_prediction(reason, b) if is_one else reason
+    if anew is None:
+        return stated_reason(a, b)
+    if anew.b.is_same and (variant := anew.b.planned.variant(slot)) is not None:
+        return _judged(a, variant, anew.b.device, anew.a.device, "A's")
+    if anew.a.is_same and (variant := anew.a.planned.variant(slot)) is not None:
+        return _judged(b, variant, anew.a.device, anew.b.device, "B's")
     return stated_reason(a, b)
+
+
+def _judged(judged: StatedVariant, variant: Variant, device: Device, other: Device, whose: str) -> Reason:
+    """Return a side's choice judged on the other side's variant and device; `other` is the device it was made for."""
+    choice = judged.choice.choices
+    reason = judge(choice, variant, device, whose)
+    if other == device:
+        return _with_old_prediction(reason, judged)
+    if reason.cause is not Cause.TERM or other.arch.isa != device.arch.isa:
+        return reason
+    return replace(reason, fed_by=fed_by(choice, variant, device, other, differing(other, device)))
 
 
 def _with_old_prediction(reason: Reason, variant: StatedVariant) -> Reason:
@@ -204,19 +236,10 @@ def _with_old_prediction(reason: Reason, variant: StatedVariant) -> Reason:
     return replace(reason, text=f"{reason.text}; the version that chose it predicted {told:.2f} us")
 
 
-def _device(known: Known) -> Device:
-    assert known.planned is not None
-    return known.planned.device
-
-
-def _variant(known: Known, slot: Slot) -> Variant | None:
-    return None if known.planned is None else known.planned.variant(slot)
-
-
 def _turn(anew: Anew, sign: Sign) -> Turn | None:
     """Return which figures turn something, where both plans are made here, for two devices of one instruction set."""
     a, b = anew.a.planned, anew.b.planned
-    if a is None or b is None or not (_is_same(anew.a) and _is_same(anew.b)):
+    if not anew.are_same:
         return None
     if a.device == b.device or a.device.arch.isa != b.device.arch.isa or sign(a) == sign(b):
         return None

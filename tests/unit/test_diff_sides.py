@@ -144,7 +144,37 @@ def test_the_same_plan_in_another_text_names_the_template(root: Path) -> None:
 def test_a_package_of_another_input_is_not_explained_by_this_spec(root: Path) -> None:
     here = root / "out/h200/rows"
     other = edited(here, root / "other", lambda plan: plan.update(input_digest="0" * 64))
-    assert compared(root, other, here).standings == (Standing.OTHER_INPUT, Standing.SAME)
+    package = compared(root, other, here)
+    assert package.standings == (Standing.OTHER_INPUT, Standing.SAME) and package.is_equal
+    turned = edited(other, root / "turned", take_runner_up)
+    (reason,) = compared(root, turned, here).reasons
+    assert reason.cause is Cause.INPUT and "fixed axes differ" in reason.text
+
+
+def test_other_tensors_are_another_input_with_no_spec_at_hand(root: Path) -> None:
+    here = root / "out/h200/rows"
+
+    def widen(plan: dict[str, Any]) -> None:
+        plan["computation"] = [line.replace("4096,4096", "4096,8192") for line in plan["computation"]]
+
+    (package,) = compare_sides(
+        str(here), str(edited(here, root / "wide", widen)), root / "nowhere", [], silent
+    ).packages
+    (reason,) = package.reasons
+    assert reason.cause is Cause.INPUT and "input x: bf16[4096,8192]" in reason.text
+    assert "cannot read the spec" in package.note
+
+
+def test_an_axis_that_another_version_lacks_is_named(root: Path) -> None:
+    here = root / "out/h200/rows"
+
+    def forget(plan: dict[str, Any]) -> None:
+        del plan["variants"][0]["choice"]["choices"]["cluster"]
+        plan["variants"][0]["choice"]["choices"]["depth"] = 3
+
+    (reason,) = compared(root, edited(here, root / "other", forget), here).reasons
+    assert reason.cause is Cause.AXIS
+    assert reason.text.startswith("sm_90a has no depth; A's choice has no cluster; what both have: A's choice on h200")
 
 
 def test_packages_of_several_devices_pair_by_device(root: Path) -> None:
