@@ -147,7 +147,7 @@ def explained(pair: Pair, anew: Anew | None, note: str = "") -> PackageDiff:
     """Return what differs in one package, and why; `note` says why nothing was planned anew."""
     a, b = pair.a, pair.b
     if a is None or b is None:
-        return PackageDiff(pair, note=f"only {'B' if a is None else 'A'} has it")
+        return PackageDiff(pair, note=f"only in {'B' if a is None else 'A'}")
     changes = plan_changes(a, b)
     standings = () if anew is None else (anew.a.standing, anew.b.standing)
     diff = PackageDiff(pair, changes, standings=standings, note=note)

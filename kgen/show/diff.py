@@ -22,10 +22,13 @@ _FIGURES = frozenset({Level.RESOURCE, Level.PREDICTED})
 def comparison_view(found: Comparison, *, every: bool) -> RenderableType:
     """Return every package whose plan is another one, with `every` those too whose figures differ; then the counts."""
     parts: list[RenderableType] = [Text(f"A: {found.a}\nB: {found.b}")]
+    alone: dict[str, list[str]] = {}
     for package in found.packages:
-        if package.is_equal or not (every or package.is_turned or package.note or _is_news(package)):
-            continue
-        parts += _package(package, every)
+        if None in (package.pair.a, package.pair.b):
+            alone.setdefault(package.note, []).append(package.pair.name)
+        elif not package.is_equal and (every or package.is_turned or package.note or _is_news(package)):
+            parts += _package(package, every)
+    parts += [Text(f"\n{note}: {', '.join(names)}", "yellow") for note, names in alone.items()]
     return Group(*parts, _summary(found))
 
 

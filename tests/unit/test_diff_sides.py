@@ -183,7 +183,7 @@ def test_packages_of_several_devices_pair_by_device(root: Path) -> None:
     found = compare_sides(str(root / "out"), str(root / "again"), root / "specs", [slow_file(root)], silent)
     assert [(p.pair.name, p.is_equal, p.note) for p in found.packages] == [
         ("rows on h200", True, ""),
-        ("rows on slow", False, "only A has it"),
+        ("rows on slow", False, "only in A"),
     ]
 
 
