@@ -106,7 +106,7 @@ def _rules_text(broken: Sequence[RuleCheck]) -> str:
     parts = []
     for check in islice(broken, _SHOWN_RULES):
         sides = "; ".join(f"{s.text}: {s.left} against {s.right}" for s in check.sides if not s.holds)
-        parts.append(f"{check.rule} ({check.place}: {check.because}), {sides}")
+        parts.append(f"{check.rule} ({check.place}: {check.because}){', ' if sides else ''}{sides}")
     more = len(broken) - _SHOWN_RULES
     return "; and ".join(parts) + (f"; and {more} more rules" if more > 0 else "")
 
