@@ -24,6 +24,7 @@ from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
 from kgen.cli_dashboard import dashboard
+from kgen.cli_diff import diff
 from kgen.cli_measure import bench, port, report, tune
 from kgen.cli_probe import probe
 from kgen.cli_records import records
@@ -223,7 +224,7 @@ def root(
 
 app.add_typer(memory, name="memory")
 app.add_typer(records, name="records")
-for command in (bench, tune, port, report, utilization, probe, dashboard):
+for command in (bench, tune, port, report, utilization, probe, diff, dashboard):
     app.command()(command)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from kgen.errors.base import UnsupportedError
 from kgen.families.attention.classify import classify_attention
-from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_order, attention_time
+from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_time
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.rules import bind_attention
 from kgen.families.attention.rules_facts import AttentionFacts
@@ -16,7 +16,7 @@ from kgen.ir.attention import holds_two_products
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
 from kgen.planning import TOP
-from kgen.planning.choice import Candidate, Candidates, RankedCandidate
+from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
 from kgen.rules.model import Value
@@ -67,7 +67,20 @@ def legal_attentions(facts: AttentionFacts, device: Device, *, fixed: Mapping[st
 def ordered_attentions(legal: LegalSet, facts: AttentionFacts, device: Device) -> tuple[AttentionTime, np.ndarray]:
     """Return the predicted times of legal points, and their rows best first."""
     time = attention_time(legal.columns, facts, device)
-    return time, attention_order(legal.columns, time)
+    return time, order_of(attention_preferences(legal.columns, time))
+
+
+def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime) -> Preferences:
+    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles."""
+    area = columns["tile_m"] * columns["tile_n"]
+    return (
+        Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
+        Preference("parts of the keys", columns["splits"]),
+        Preference("rows of padding", -columns["packed_rows"] % columns["tile_m"]),
+        Preference("head dims to a multiple of", columns["pad"]),
+        Preference("stages", -columns["stages"], columns["stages"]),
+        Preference("scores of a tile", -area, area),
+    )
 
 
 def explain_attention(facts: AttentionFacts, device: Device, point: Mapping[str, Value]) -> Explanation:

@@ -9,7 +9,7 @@ from kgen.families.strided.cost import RESOURCES, LoopTime, loop_time
 from kgen.families.strided.facts import LoopFacts
 from kgen.families.strided.rules import bind_loop
 from kgen.planning import TOP
-from kgen.planning.choice import Candidate, Candidates, RankedCandidate
+from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
 from kgen.rules.model import Value
@@ -63,28 +63,30 @@ def ordered_loops(legal: LegalSet, facts: LoopFacts, device: Device) -> tuple[Lo
 
 
 def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
-    """Sort candidates by time over the best, in steps of what the model resolves.
+    """Return the rows of candidates best first."""
+    return order_of(loop_preferences(columns, time))
+
+
+def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Preferences:
+    """Return what orders candidates: the time over the best, in steps of what the model resolves.
 
     Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
-    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds and
-    the solver's order.
+    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds.
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
     total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(time.staged, 1 + STAGED_GAIN, 1.0)
-    resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
-    return np.lexsort(
-        (
-            np.round(time.total, 3),
-            time.sharing,
-            size,
-            time.steps,
-            -time.run,
-            cluster,
-            time.rereads,
-            -columns["vec"],
-            resolved,
-        )
+    resolved: np.ndarray = np.floor(np.log(total / total.min()) / RESOLUTION)
+    return (
+        Preference("predicted time", resolved, total),
+        Preference("elements of a vector", -columns["vec"], columns["vec"]),
+        Preference("second reads of rows", time.rereads),
+        Preference("CTAs of a cluster", cluster),
+        Preference("runs down columns", -time.run, time.run),
+        Preference("vectors of a thread", time.steps),
+        Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
+        Preference("threads along a row", time.sharing),
+        Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )
 
 

@@ -9,11 +9,12 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `records` keeps what folders and their reports say, and sees no compiler module either.
 - `dashboard` works on folders and records, and renders one page.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
+- `diff` compares plans as documents, and plans anew to find out why they differ.
 - `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench`, `cli_records`, `cli_measure` and `cli_probe` hold the commands of `cli` that work on measurements, that
-  measure and that probe.
+  `cli_bench`, `cli_records`, `cli_diff`, `cli_measure` and `cli_probe` hold the commands of `cli` that work on
+  measurements, that compare, that measure and that probe.
 """
 
 import ast
@@ -59,15 +60,17 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden records probe",
+    "diff": "errors ir spec target rules planning package pipeline solution records layout",
+    "show": "errors target rules planning support solution golden records probe diff",
     "cli_bench": "errors target bench show",
+    "cli_diff": "errors diff show",
     "cli_records": "errors records show",
     "cli_probe": "probe show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli_dashboard": "dashboard show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_dashboard cli_measure cli_probe cli_records"
+        "cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
@@ -88,7 +91,7 @@ HOMES = {
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_dashboard cli_measure cli_probe cli_records",
+    "typer": "cli cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
