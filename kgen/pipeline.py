@@ -31,6 +31,7 @@ class Stage:
     name: str
     run: Callable[[Spec, Device, Made], Any]
     verify: Callable[[Any], None] | None = None
+    serves_all_devices: bool = False  # what it makes is of the spec alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,19 @@ class Run:
     seconds: Mapping[str, float]
 
 
-def run(spec: Spec, device: Device, stop_after: str | None = None) -> Run:
-    """Run the stages on one spec and one device, up to and including `stop_after`."""
+def run(spec: Spec, device: Device, stop_after: str | None = None, earlier: Made | None = None) -> Run:
+    """Run the stages on one spec and one device, up to and including `stop_after`.
+
+    `earlier` is what another run made of the same spec: stages that serve all devices are taken from it.
+    """
     made: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for stage in STAGES:
+        if stage.serves_all_devices and earlier is not None and stage.name in earlier:
+            made[stage.name] = earlier[stage.name]
+            if stage.name == stop_after:
+                break
+            continue
         start = time.perf_counter()
         made[stage.name] = stage.run(spec, device, made)
         if stage.verify is not None:
@@ -122,8 +131,8 @@ def _render(spec: Spec, device: Device, made: Made) -> Any:
 
 
 STAGES = (
-    Stage("trace", _trace, _verify_graphs),
-    Stage("lower", _lower, _verify_programs),
+    Stage("trace", _trace, _verify_graphs, serves_all_devices=True),
+    Stage("lower", _lower, _verify_programs, serves_all_devices=True),
     Stage("partition", _partition, _verify_programs),
     Stage("classify", _classify),
     Stage("plan", _plan),
