@@ -41,6 +41,7 @@ MAY_SEE = {
     "simulator": "errors",
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
+    "records": "errors target check bench layout",
     "doctor": "errors target check",
     "support": "errors resources target",
     "request": "errors spec target frontend",
