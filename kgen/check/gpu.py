@@ -1,6 +1,8 @@
 """Which GPUs are in this machine, asked of the driver itself: no torch, no DSL, no vendor tool."""
 
 import ctypes
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,3 +133,15 @@ def _properties(file: Path) -> dict[str, int]:
     """Read lines of "name number", the format of the AMD kernel driver's topology files."""
     pairs = (line.split() for line in file.read_text().splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def shown_alone(gpus: Sequence[Gpu], index: int) -> dict[str, str]:
+    """Return the variables that show one of the GPUs of `find_gpus` alone to a process."""
+    variable = "CUDA_VISIBLE_DEVICES" if _is_nvidia(gpus[index]) else "HIP_VISIBLE_DEVICES"
+    among = sum(_is_nvidia(gpu) is _is_nvidia(gpus[index]) for gpu in gpus[:index])
+    shown = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    return {variable: shown[among] if among < len(shown) else str(among)}
+
+
+def _is_nvidia(gpu: Gpu) -> bool:
+    return gpu.isa.startswith("sm_")

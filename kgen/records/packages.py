@@ -5,6 +5,7 @@ Only files are read. What a package does not say is left open: where it was emit
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,18 +28,18 @@ def records_of_package(folder: str | Path) -> tuple[Record, ...]:
 
     place = Path(folder)
     origin, plan = _origin_and_plan(place)
-    emitted = _emitted(place, origin, plan)
+    emitted = emit_record(plan, datetime.fromtimestamp((place / _PLAN).stat().st_mtime, UTC).isoformat(), **origin)
     if not (place / MEASURED / _REPORT).is_file():
         return (emitted,)
     return (emitted, *bench_records(read_report(place), read_plan(place), origin))
 
 
-def _emitted(folder: Path, origin: dict[str, Any], plan: dict[str, Any]) -> Record:
+def emit_record(plan: Mapping[str, Any], at: str, **origin: Any) -> Record:
+    """Return the record of a package with this plan.json; `origin` are the fields that all its records share."""
     variants = plan["variants"]
     return Record(
-        **origin,
+        **{"toolchain": {}, **origin},
         kind=Kind.EMIT,
-        toolchain={},
         gpu=None,
         status=Status.OK,
         error=None,
@@ -46,7 +47,7 @@ def _emitted(folder: Path, origin: dict[str, Any], plan: dict[str, Any]) -> Reco
         how="planned and written, with no GPU",
         figures={"cases": len({v["case"] for v in variants}), "variants": len(variants)},
         plan=json.dumps(variants, separators=(",", ":")),
-        at=datetime.fromtimestamp((folder / _PLAN).stat().st_mtime, UTC).isoformat(),
+        at=at,
     )
 
 
@@ -60,7 +61,7 @@ def _origin_and_plan(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, kind in (("variants", list), ("input_digest", str), ("templates", dict)):
         if not isinstance(plan.get(name), kind):
             raise PlanFileError(file=folder / _PLAN, reason=f"{name!r} must be a {kind.__name__}")
-    device = device_file(package.device)
+    device = device_file(package.device, folder)
     templates = hashlib.sha256(json.dumps(plan["templates"], sort_keys=True).encode()).hexdigest()
     origin = {
         "spec": package.name,

@@ -26,7 +26,7 @@ MAY_SEE = {
     "errors": "",
     "resources": "",
     "ir": "errors resources",
-    "target": "errors resources ir",
+    "target": "errors resources ir layout",
     "rules": "errors resources ir",
     "spec": "errors resources ir frontend",  # frontend: only the importer of Python modules, found at the call
     "frontend": "errors resources ir spec",
@@ -53,10 +53,13 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden",
+    "regen": "errors resources spec target layout exchange package pipeline golden check bench records",
+    "show": "errors target rules planning support solution golden regen",
     "cli_bench": "errors target bench show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "cli_regen": "errors golden check records regen show",
+    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure"
+    " cli_regen",
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
@@ -75,7 +78,8 @@ HOMES = {
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure",
+    "ray": "regen",
+    "typer": "cli cli_bench cli_measure cli_regen",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
