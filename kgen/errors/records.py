@@ -70,6 +70,13 @@ class AmbiguousRecordError(BadInputError):
     remedy = "give more characters"
 
 
+class UnknownWordError(BadInputError):
+    """An option names no kind, or no status, of records."""
+
+    message = "{option} {name!r}: there is none"
+    remedy = "one of {known}"
+
+
 class ExportFormatError(BadInputError):
     """No export writes files of that ending."""
 

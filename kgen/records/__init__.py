@@ -5,16 +5,6 @@ Sees folders and their reports, no compiler: `kgen regen` writes records, `kgen 
 
 from kgen.records.model import Kind, Record, Status, bench_record, now
 from kgen.records.packages import emit_record, records_of_package
-from kgen.records.store import DEFAULT_FILE, Store
+from kgen.records.store import Store
 
-__all__ = [
-    "DEFAULT_FILE",
-    "Kind",
-    "Record",
-    "Status",
-    "Store",
-    "bench_record",
-    "emit_record",
-    "now",
-    "records_of_package",
-]
+__all__ = ["Kind", "Record", "Status", "Store", "bench_record", "emit_record", "now", "records_of_package"]

@@ -95,6 +95,10 @@ class Record:
         plain = {"kind": str(self.kind), "status": str(self.status)}
         return found | plain | {"toolchain": dict(self.toolchain), "figures": dict(self.figures)}
 
+    def keyed(self) -> dict[str, Any]:
+        """Return the JSON object with the record's key."""
+        return {"key": self.key, **self.to_json()}
+
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "Record":
         """Return the record of a JSON object; raises `RecordInvalidError`."""

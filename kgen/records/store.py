@@ -40,8 +40,6 @@ from kgen.records.schema import (
 )
 
 T = TypeVar("T")
-DEFAULT_FILE = Path("kgen-records.sqlite")  # in the working directory
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Store:
@@ -58,7 +56,7 @@ class Store:
         Raises `RecordsForeignError`, `RecordsNewerError`, `RecordsDamagedError`, `RecordsAccessError`,
         `RecordsBusyError`.
         """
-        return cls._opened(Path(path), "rwc")
+        return cls._opened(Path(path), writes=True)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -66,15 +64,15 @@ class Store:
         file = Path(path)
         if not file.exists():
             raise RecordsMissingError(file=file)
-        return cls._opened(file, "ro")
+        return cls._opened(file, writes=False)
 
     @classmethod
-    def _opened(cls, file: Path, mode: str) -> Self:
+    def _opened(cls, file: Path, *, writes: bool) -> Self:
         with _refusals(file):
-            address = f"{file.absolute().as_uri()}?mode={mode}"
+            address = f"{file.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"  # rw: else the log stays behind
             connection = sqlite3.connect(address, timeout=BUSY_TIMEOUT_S, isolation_level=None, uri=True)
             try:
-                _prepare(connection, file, writes=mode != "ro")
+                _prepare(connection, file, writes=writes)
             except BaseException:
                 connection.close()
                 raise
@@ -97,8 +95,8 @@ class Store:
 
         A record that is there already keeps the newer of both times, with its host: adding twice changes nothing else.
         """
-        rows = [(row_of(record), record) for record in records]
-        return self._transaction(lambda: sum(self._put(row, record) for row, record in rows))
+        rows = tuple(records)  # a transaction that meets a lock begins again
+        return self._transaction(lambda: sum(map(self._put, rows)))
 
     def find(
         self,
@@ -115,11 +113,11 @@ class Store:
         With `latest`, of those that match only the newest of each kind, spec, device and case.
         """
         query, values = rows_query(Filter(spec, device, kind, status, case), latest=latest)
-        return tuple(self._records(query, values))
+        return tuple(self._rows(query, values))
 
     def get(self, key: str) -> Record:
         """Return the record whose key starts so; raises `UnknownRecordError` or `AmbiguousRecordError`."""
-        found = tuple(self._records(f"{SELECT} WHERE substr(key, 1, ?) = ? ORDER BY key", (len(key), key)))
+        found = tuple(self._rows(f'{SELECT} WHERE substr("key", 1, ?) = ? ORDER BY "key"', (len(key), key)))
         if not found or not key:
             raise UnknownRecordError(file=self.file, key=key)
         if len(found) > 1:
@@ -130,9 +128,10 @@ class Store:
     def merge(self, other: str | Path) -> int:
         """Add all records of another database, all or none, and return how many are new."""
         with Store.read(other) as source:
-            return self.add(source.find())
+            return self._transaction(lambda: sum(self._put(record) for record in source._rows(SELECT)))
 
-    def _put(self, row: tuple[str | None, ...], record: Record) -> int:
+    def _put(self, record: Record) -> int:
+        row = row_of(record)
         added = self._connection.execute(INSERT, row).rowcount
         if not added:
             self._connection.execute(TOUCH, (record.at, record.host, row[0]))
@@ -142,10 +141,10 @@ class Store:
         with _refusals(self.file):
             return patiently(lambda: _in_transaction(self._connection, step), self.file)
 
-    def _records(self, query: str, values: tuple[object, ...]) -> Iterator[Record]:
+    def _rows(self, query: str, values: tuple[object, ...] = ()) -> Iterator[Record]:
+        """Yield the records that a query finds, all as of one moment."""
         with _refusals(self.file):
-            rows = patiently(lambda: self._connection.execute(query, values).fetchall(), self.file)
-            for row in rows:
+            for row in patiently(lambda: self._connection.execute(query, values), self.file):
                 yield record_of(row)
 
 
@@ -169,7 +168,7 @@ def _prepare(connection: sqlite3.Connection, file: Path, *, writes: bool) -> Non
             raise RecordsForeignError(file=file, reason="it is empty")
         patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone(), file)
         patiently(lambda: _in_transaction(connection, lambda: _create(connection, file)), file)
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA synchronous = FULL" if writes else "PRAGMA query_only = ON")
     found = patiently(lambda: connection.execute("PRAGMA quick_check(1)").fetchone()[0], file)
     if found != "ok":
         raise RecordsDamagedError(file=file, reason=found)
@@ -204,7 +203,7 @@ def _refusals(file: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
             raise RecordsForeignError(file=file, reason="it is no SQLite file") from error
-        if code in _DAMAGE:
+        if code == sqlite3.SQLITE_CORRUPT:
             raise RecordsDamagedError(file=file, reason=error) from error
         if isinstance(error, sqlite3.OperationalError) and not is_busy(error):
             raise RecordsAccessError(file=file, reason=error) from error
