@@ -31,12 +31,11 @@ class Stage:
     name: str
     run: Callable[[Spec, Device, Made], Any]
     verify: Callable[[Any], None] | None = None
-    serves_all_devices: bool = False  # what it makes is of the spec alone
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run made, by stage, and how long each stage took."""
+    """What a run made, by stage, and how long each stage took by the clock of the run."""
 
     spec: Spec
     device: Device
@@ -44,24 +43,18 @@ class Run:
     seconds: Mapping[str, float]
 
 
-def run(spec: Spec, device: Device, stop_after: str | None = None, earlier: Made | None = None) -> Run:
-    """Run the stages on one spec and one device, up to and including `stop_after`.
-
-    `earlier` is what another run made of the same spec: stages that serve all devices are taken from it.
-    """
+def run(
+    spec: Spec, device: Device, stop_after: str | None = None, clock: Callable[[], float] = time.perf_counter
+) -> Run:
+    """Run the stages on one spec and one device, up to and including `stop_after`; `clock` tells seconds."""
     made: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for stage in STAGES:
-        if stage.serves_all_devices and earlier is not None and stage.name in earlier:
-            made[stage.name] = earlier[stage.name]
-            if stage.name == stop_after:
-                break
-            continue
-        start = time.perf_counter()
+        start = clock()
         made[stage.name] = stage.run(spec, device, made)
         if stage.verify is not None:
             stage.verify(made[stage.name])
-        seconds[stage.name] = time.perf_counter() - start
+        seconds[stage.name] = clock() - start
         if stage.name == stop_after:
             break
     return Run(spec, device, made, seconds)
@@ -131,8 +124,8 @@ def _render(spec: Spec, device: Device, made: Made) -> Any:
 
 
 STAGES = (
-    Stage("trace", _trace, _verify_graphs, serves_all_devices=True),
-    Stage("lower", _lower, _verify_programs, serves_all_devices=True),
+    Stage("trace", _trace, _verify_graphs),
+    Stage("lower", _lower, _verify_programs),
     Stage("partition", _partition, _verify_programs),
     Stage("classify", _classify),
     Stage("plan", _plan),
