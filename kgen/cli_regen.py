@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgen.cli_records import DEFAULT, File
 from kgen.show.answer import Answer
 from kgen.show.progress import timed
 
@@ -26,14 +27,14 @@ def regen(
     check: Annotated[bool, typer.Option("--check", help="compile, read the machine code, simulate or test")] = False,
     measure: Annotated[bool, typer.Option("--measure", help="measure where the device is here")] = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="root of the packages")] = Path("generated"),
-    records: Annotated[Path | None, typer.Option(metavar="FILE", help="default: kgen-records.sqlite")] = None,
+    records: File = DEFAULT,
     engine: Annotated[str, typer.Option(help="pool, ray, or ray://HOST:PORT")] = "pool",
     processes: Annotated[int | None, typer.Option(min=1, help="of the pool; default: the cores there are")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on stdout")] = False,
 ) -> Answer:
     """Bring the packages of all specs on all devices up to date: only what is not finished is done."""
     from kgen.golden import spec_files
-    from kgen.records import DEFAULT_FILE, Store
+    from kgen.records import Store
     from kgen.regen.run import Asked, devices_of, regenerate
     from kgen.show.regen import failures_view, summary_view
 
@@ -44,11 +45,10 @@ def regen(
         check=check,
         measure=measure,
     )
-    file = records or DEFAULT_FILE
-    with Store.open(file) as store, _engine(engine, processes) as found, timed() as progress:
+    with Store.open(records) as store, _engine(engine, processes) as found, timed() as progress:
         summary = regenerate(asked, found, store, progress)
-    fields = {**summary.to_json(), "out": str(out), "records": str(file)}
-    return Answer(fields, summary_view(summary, out, file), failures_view(summary), summary.exit_code)
+    fields = {**summary.to_json(), "out": str(out), "records": str(records)}
+    return Answer(fields, summary_view(summary, out, records), failures_view(summary), summary.exit_code)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from functools import cache
 
 from kgen.check.toolchain import installed_version, installed_versions
 from kgen.check.toolchains import TOOLCHAINS
+from kgen.frontend.reference import stands_alone
 from kgen.regen.tasks import Origin
 from kgen.resources import sources_digest
 from kgen.spec.model import ReferenceKind, Spec
@@ -22,7 +23,7 @@ def origin_of(spec: Spec, device: Device) -> Origin:
 def spec_digest(spec: Spec) -> str:
     """Return the SHA-256 of everything that a spec says of its package: texts of files it names, no places, no targets.
 
-    Of a reference that is imported by its name the spec has no text: `is_self_contained` tells.
+    Of a reference that is imported by its name, or imports others, the spec has no text: `is_self_contained` tells.
     """
     fixed = tuple(replace(axis, where=None) for axis in spec.fixed)
     said = replace(spec, targets=(), target_places=(), fixed=fixed)
@@ -30,8 +31,9 @@ def spec_digest(spec: Spec) -> str:
 
 
 def is_self_contained(spec: Spec) -> bool:
-    """Whether the digest of a spec covers its references."""
-    return all(r is None or r.kind is not ReferenceKind.IMPORT for r in (spec.reference, spec.incumbent))
+    """Whether the digest of a spec covers all that its package is made of."""
+    incumbent = spec.incumbent
+    return stands_alone(spec.reference) and (incumbent is None or incumbent.kind is not ReferenceKind.IMPORT)
 
 
 def device_digest(device: Device) -> str:

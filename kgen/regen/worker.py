@@ -23,15 +23,12 @@ from kgen.errors.regen import OtherKgenError, WrongGpuError
 from kgen.golden import as_kgen_error
 from kgen.layout import MEASURED
 from kgen.package.folder import PLAN_FILE
-from kgen.pipeline import Made as Stages
 from kgen.pipeline import run
 from kgen.records import Kind, Record, Status, emit_record, now, records_of_package
 from kgen.regen.failures import failed, refused, short
 from kgen.regen.gpus import is_device
 from kgen.regen.identity import check_toolchain, emit_toolchain, generator
 from kgen.regen.tasks import EmitTask, Made, Origin, PackageTask, Step, Task
-from kgen.spec.model import Spec
-from kgen.target import Device
 
 COMPILED, SIMULATED, TESTED = "compiled", "compiled; simulated, not timed", "compiled; test_kernel.py on the GPU"
 
@@ -91,24 +88,17 @@ class Worker:
 
 
 def _emitted(task: EmitTask) -> Iterator[Made]:
-    """Yield the package of each device, or why there is none; the spec is traced once."""
-    earlier: Stages | None = None
+    """Yield the package of each device, or why there is none; one after the other, the trace is made once."""
     for device, origin in zip(task.devices, task.origins, strict=True):
         try:
             _require_same_kgen(origin)
-            files, earlier, seconds = _package(task.spec, device, earlier)
+            done = run(task.spec, device)
+            files = {name: text.encode() for name, text in done.made["render"].items()}
             plan = json.loads(files[PLAN_FILE])
             others = {"kernel_digest": plan["kernel_digest"], "toolchain": emit_toolchain(), "host": platform.node()}
-            yield Made(origin, (emit_record(plan, now(), **origin.fields(), **others),), files, seconds)
+            yield Made(origin, (emit_record(plan, now(), **origin.fields(), **others),), files, done.seconds)
         except Exception as error:
             yield Made(origin, (refused(origin, as_kgen_error(error)),), {}, {})
-
-
-def _package(
-    spec: Spec, device: Device, earlier: Stages | None
-) -> tuple[Mapping[str, bytes], Stages, Mapping[str, float]]:
-    done = run(spec, device, earlier=earlier)
-    return {name: text.encode() for name, text in done.made["render"].items()}, done.made, done.seconds
 
 
 def _require_same_kgen(origin: Origin) -> None:
