@@ -7,10 +7,10 @@ from functools import cache
 
 from kgen.check.toolchain import installed_version, installed_versions
 from kgen.check.toolchains import TOOLCHAINS
-from kgen.frontend.reference import stands_alone
 from kgen.regen.tasks import Origin
 from kgen.resources import sources_digest
 from kgen.spec.model import ReferenceKind, Spec
+from kgen.spec.reference_source import stands_alone
 from kgen.target import Device, device_file
 
 

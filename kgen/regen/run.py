@@ -7,6 +7,7 @@ finished step is in both, in neither, or is a package without its record, which 
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ Progress = Callable[[str, float, float], None]  # title; seconds of work that ar
 # What a step takes, for the time that is left: only the proportions matter.
 EXPECTED_SECONDS = {Step.EMIT: 0.15, Step.CHECK: 3.0, Step.TEST: 20.0, Step.BENCH: 60.0}
 SIMULATION_SECONDS = 60.0  # of a check where something simulates the device
+WRITERS = 4  # packages that are written at once: they wait for the disk to have each file
 REFUSED_CODE, FAILED_CODE = 3, 1  # exit codes of what was refused, and of what failed
 
 
@@ -78,6 +80,7 @@ class _Run:
         self._absent: set[str] = set()
         self._tally = Tally()
         self._expected = self._spent = 0.0
+        self._writers = ThreadPoolExecutor(WRITERS)
         self._in_flight = 0  # tasks without a GPU that are being done
 
     def go(self) -> Summary:
@@ -89,6 +92,8 @@ class _Run:
             self._work()
         except KeyboardInterrupt:
             is_interrupted = True
+        finally:
+            self._writers.shutdown()
         tally = self._tally
         return Summary(
             packages=len(self._packages),
@@ -189,7 +194,8 @@ class _Run:
                 return
             outcome = failed(task, outcome.reason)
         started = time.perf_counter()
-        kept = [(made.origin, self._written(task.step, made)) for made in outcome]
+        written = self._writers.map(lambda made: self._written(task.step, made), outcome)
+        kept = [(made.origin, records) for made, records in zip(outcome, written, strict=True)]
         self._tally.records += self._store.add(record for _, records in kept for record in records)
         for made in outcome:
             self._tally.spend(made.seconds)

@@ -54,7 +54,7 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "regen": "errors resources spec target frontend layout exchange package pipeline golden check bench records",
+    "regen": "errors resources spec target layout exchange package pipeline golden check bench records",
     "show": "errors target rules planning support solution golden records regen",
     "cli_bench": "errors target bench show",
     "cli_records": "errors records show",
