@@ -4,11 +4,12 @@
     python benchmarks/regen_resume.py --count 40 --kills 5   fewer
     python benchmarks/regen_resume.py --json FILE            and all the numbers
 
-Needs no GPU. An undisturbed run comes first. Then the same command is started and killed (SIGKILL, to the driver alone),
-again and again, and at last left alone; when is drawn by a fixed seed, evenly from the start of a run to twice a share
-of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every package, byte for byte, leftovers of half-written
-folders included, and all records but where and when they were made. Memory is the resident set of the driver and of its
-largest process, looked at twice a second.
+Needs no GPU. An undisturbed run comes first. Then the same command is started and killed (SIGKILL, to the driver
+alone), again and again, and at last left alone; when is drawn by a fixed seed, evenly from the start of a run to twice
+a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every package, byte
+for byte, leftovers of half-written folders included, and all records but where and when they were made. Memory is the
+resident set of the driver and of its largest process, looked at twice a second. Do not change kgen meanwhile: another
+kgen makes all packages anew.
 """
 
 import argparse
