@@ -47,7 +47,8 @@ class Cluster:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise NoClusterError(address=address or "this machine", reason=str(error).strip()) from error
-        self._do = ray.remote(do)
+        self._do = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=RECYCLE_AFTER)(do)
+        self._measure = ray.remote(num_cpus=1, num_gpus=1, max_retries=RETRIES, max_calls=1)(do)
         self._running: dict[Any, Task] = {}
 
     def gpus(self, device: Device) -> int:
@@ -71,10 +72,11 @@ class Cluster:
 
     def start(self, task: Task) -> None:
         """Hand a task to Ray."""
-        needs: dict[str, Any] = {"num_cpus": 1, "max_retries": RETRIES, "max_calls": RECYCLE_AFTER}
         if isinstance(task, PackageTask) and task.step.needs_gpu:
-            needs |= {"num_gpus": 1, "resources": {_resource(task.device): 0.001}, "max_calls": 1}
-        self._running[self._do.options(**needs).remote(task)] = task
+            there = self._measure.options(resources={_resource(task.device): 0.001})
+            self._running[there.remote(task)] = task
+        else:
+            self._running[self._do.remote(task)] = task
 
     def wait(self) -> Done:
         """Wait for the end of a task."""

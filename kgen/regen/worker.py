@@ -92,7 +92,7 @@ def _emitted(task: EmitTask) -> Iterator[Made]:
     for device, origin in zip(task.devices, task.origins, strict=True):
         try:
             _require_same_kgen(origin)
-            done = run(task.spec, device)
+            done = run(task.spec, device, clock=time.process_time)
             files = {name: text.encode() for name, text in done.made["render"].items()}
             plan = json.loads(files[PLAN_FILE])
             others = {"kernel_digest": plan["kernel_digest"], "toolchain": emit_toolchain(), "host": platform.node()}
