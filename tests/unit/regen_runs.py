@@ -1,4 +1,4 @@
-"""Runs of `kgen regen` in a process of its own, and what they leave: packages as bytes, records without where and when."""
+"""Runs of `kgen regen` in processes of their own, and what they leave: packages, records but where and when."""
 
 import json
 import os
