@@ -27,7 +27,7 @@ StatusName = Annotated[str | None, typer.Option("--status", metavar="STATUS", he
 Case = Annotated[str | None, typer.Option(metavar="ID", help="only of this case")]
 Latest = Annotated[bool, typer.Option("--latest", help="of these the newest of each kind, spec, device and case")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on stdout")]
-DEFAULT = Path("kgen-records.sqlite")  # in the working directory
+DEFAULT = Path("kgen-records.sqlite")  # in the working directory; of every command that has --records
 
 
 @records.command("list")

@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from kgen.errors.records import ExportFormatError, ParquetMissingError, RecordsAccessError
-from kgen.records.model import FIELDS, Record
+from kgen.records.model import FIELDS, MAPPINGS, Record
 
 FORMATS = (".json", ".csv", ".parquet")
-_FLAT = tuple(name for name in FIELDS if name not in ("toolchain", "figures"))
+_FLAT = tuple(name for name in FIELDS if name not in MAPPINGS)
 
 
 def export(records: Sequence[Record], file: Path) -> None:

@@ -67,7 +67,7 @@ class Record:
     def __post_init__(self) -> None:
         _require_texts(self)
         if self.error is not None:  # the words of some program: their bytes are not worth losing a row for
-            _set(self, "error", self.error.encode("utf-8", "backslashreplace").decode())
+            _set(self, "error", self.error.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0"))
         _set(self, "kind", _member(self, Kind, "kind"))
         _set(self, "status", _member(self, Status, "status"))
         _set(self, "at", _time(self))
@@ -110,8 +110,8 @@ class Record:
 
 
 FIELDS = tuple(field.name for field in fields(Record))
-_OPTIONAL = frozenset({"device_digest", "probe", "kernel_digest", "host", "gpu", "error", "case", "plan"})
-_MAPPINGS = ("toolchain", "figures")
+OPTIONAL = frozenset({"device_digest", "probe", "kernel_digest", "host", "gpu", "error", "case", "plan"})
+MAPPINGS = ("toolchain", "figures")
 
 
 def now() -> str:
@@ -159,11 +159,11 @@ def _require_texts(record: Record) -> None:
     """Raise unless every field has its type and every text can be stored."""
     for name in FIELDS:
         value = getattr(record, name)
-        if name in _MAPPINGS:
+        if name in MAPPINGS:
             if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
                 _refuse(record, name, f"{value!r} is no mapping of names", "pass a dict")
             texts = [*value, *(value.values() if name == "toolchain" else ())]
-        elif value is None and name in _OPTIONAL:
+        elif value is None and name in OPTIONAL:
             continue
         else:
             texts = [value]

@@ -10,18 +10,17 @@ import sqlite3
 from collections.abc import Sequence
 
 from kgen.errors.base import KgenError
-from kgen.records.model import FIELDS, Record
+from kgen.records.model import FIELDS, MAPPINGS, OPTIONAL, Record
 
 APPLICATION_ID = 0x6B67656E  # "kgen"
 SCHEMA = 1  # a later schema states here how an older file is brought to it
-_OPTIONAL = ("device_digest", "probe", "kernel_digest", "host", "gpu", "error", "case", "plan")
-_JSON = ("toolchain", "figures")
+Row = tuple[str | None, ...]  # values in the order of COLUMNS
 COLUMNS = ("key", *FIELDS)
 NAMES = ", ".join(f'"{name}"' for name in COLUMNS)  # `case` and `plan` are words of SQL
 
 CREATE = (
     'CREATE TABLE record ("key" TEXT PRIMARY KEY NOT NULL, '
-    + ", ".join(f'"{name}" TEXT{"" if name in _OPTIONAL else " NOT NULL"}' for name in FIELDS)
+    + ", ".join(f'"{name}" TEXT{"" if name in OPTIONAL else " NOT NULL"}' for name in FIELDS)
     + ")",
     'CREATE INDEX record_of_problem ON record ("kind", "spec", "device", "case", "at")',
     f"PRAGMA application_id = {APPLICATION_ID}",
@@ -39,10 +38,10 @@ class RowDamagedError(Exception):
     """A row is not what was written; the store says in which file."""
 
 
-def row_of(record: Record) -> tuple[str | None, ...]:
+def row_of(record: Record) -> Row:
     """Return a record's values in the order of `COLUMNS`."""
     value = record.to_json()
-    texts = {name: json.dumps(value[name], sort_keys=True) for name in _JSON}
+    texts = {name: json.dumps(value[name], sort_keys=True) for name in MAPPINGS}
     return (record.key, *((value | texts)[name] for name in FIELDS))
 
 
@@ -50,7 +49,7 @@ def record_of(row: Sequence[object]) -> Record:
     """Return the record of a row; raises `RowDamagedError` where it is not what was written."""
     key, value = row[0], dict(zip(FIELDS, row[1:], strict=True))
     try:
-        found = Record.from_json(value | {name: json.loads(str(value[name])) for name in _JSON})
+        found = Record.from_json(value | {name: json.loads(str(value[name])) for name in MAPPINGS})
     except (ValueError, KgenError) as error:
         raise RowDamagedError(f"row {key}: {error}") from error
     if found.key != key:

@@ -29,10 +29,12 @@ from kgen.records.model import Kind, Record, Status
 from kgen.records.query import SELECT, Filter, rows_query
 from kgen.records.schema import (
     APPLICATION_ID,
+    COLUMNS,
     CREATE,
     INSERT,
     SCHEMA,
     TOUCH,
+    Row,
     RowDamagedError,
     mark_of,
     record_of,
@@ -95,7 +97,7 @@ class Store:
 
         A record that is there already keeps the newer of both times, with its host: adding twice changes nothing else.
         """
-        rows = tuple(records)  # a transaction that meets a lock begins again
+        rows = [row_of(record) for record in records]  # now, so that the lock is held for writing only
         return self._transaction(lambda: sum(map(self._put, rows)))
 
     def find(
@@ -128,13 +130,12 @@ class Store:
     def merge(self, other: str | Path) -> int:
         """Add all records of another database, all or none, and return how many are new."""
         with Store.read(other) as source:
-            return self._transaction(lambda: sum(self._put(record) for record in source._rows(SELECT)))
+            return self._transaction(lambda: sum(self._put(row_of(record)) for record in source._rows(SELECT)))
 
-    def _put(self, record: Record) -> int:
-        row = row_of(record)
+    def _put(self, row: Row) -> int:
         added = self._connection.execute(INSERT, row).rowcount
         if not added:
-            self._connection.execute(TOUCH, (record.at, record.host, row[0]))
+            self._connection.execute(TOUCH, tuple(row[COLUMNS.index(name)] for name in ("at", "host", "key")))
         return added
 
     def _transaction(self, step: Callable[[], T]) -> T:
@@ -203,7 +204,7 @@ def _refusals(file: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
             raise RecordsForeignError(file=file, reason="it is no SQLite file") from error
-        if code == sqlite3.SQLITE_CORRUPT:
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):  # the latter: a table or column is not there
             raise RecordsDamagedError(file=file, reason=error) from error
         if isinstance(error, sqlite3.OperationalError) and not is_busy(error):
             raise RecordsAccessError(file=file, reason=error) from error

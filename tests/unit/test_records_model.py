@@ -164,4 +164,4 @@ def test_a_record_cannot_be_changed_through_its_mappings() -> None:
 
 
 def test_the_words_of_a_broken_program_are_kept() -> None:
-    assert emitted(status=Status.FAILED, error="bad byte \udcff").error == "bad byte \\udcff"
+    assert emitted(status=Status.FAILED, error="bad bytes \udcff\0").error == "bad bytes \\udcff\\0"

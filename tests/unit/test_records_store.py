@@ -182,6 +182,11 @@ def overwritten(file: Path) -> None:
     file.write_bytes(content)
 
 
+def no_table(file: Path) -> None:
+    filled(file)
+    sql(file, "DROP TABLE record")
+
+
 def changed_row(file: Path) -> None:
     filled(file)
     sql(file, "UPDATE record SET figures = '{\"variants\": 3.0}' WHERE rowid = 4")
@@ -211,6 +216,7 @@ REFUSED: list[tuple[Callable[[Path], object], type[KgenError], str]] = [
     ),
     (truncated, RecordsDamagedError, "{file} is damaged: "),
     (overwritten, RecordsDamagedError, "{file} is damaged: "),
+    (no_table, RecordsDamagedError, "{file} is damaged: no such table: record"),
     (changed_row, RecordsDamagedError, "{file} is damaged: row "),
     (impossible_row, RecordsDamagedError, "{file} is damaged: row "),
     (no_json, RecordsDamagedError, "{file} is damaged: row "),

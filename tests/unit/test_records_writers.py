@@ -26,7 +26,7 @@ def test_eight_at_once(tmp_path):
 
 def test_killed_at_random_moments(tmp_path):
     found = write(tmp_path, "--processes", "4", "--seconds", "5", "--kills", "20")
-    assert found["killed"] >= 10 and found["promised"] >= 4 * 3
+    assert found["killed"] >= 5 and found["promised"] >= 4 * 3
 
 
 @pytest.mark.slow
