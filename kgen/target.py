@@ -16,6 +16,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, StreamMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from kgen.errors.base import Where
 from kgen.errors.target import (
@@ -459,6 +460,8 @@ class _File:
             mark = error.problem_mark
             where = self._where(mark) if mark else Where(self.name)
             raise TargetSyntaxError(where=where, reason=error.problem or error.context or "unreadable") from None
+        except ReaderError as error:  # which has no mark
+            raise TargetSyntaxError(where=Where(self.name), reason=error.reason) from None
 
     def fields(
         self, node: Node, required: tuple[str, ...] = (), optional: tuple[str, ...] | None = None

@@ -8,9 +8,11 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
 - `records` keeps what folders and their reports say, and sees no compiler module either.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
+- `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench`, `cli_records` and `cli_measure` hold the commands of `cli` that work on measurements and that measure.
+  `cli_bench`, `cli_records`, `cli_measure`, `cli_probe` and `cli_regen` hold the commands of `cli` that work on
+  measurements and records, that measure, that probe and that regenerate.
 """
 
 import ast
@@ -44,6 +46,7 @@ MAY_SEE = {
     "bench": "errors target check render exchange layout",
     "records": "errors target check bench layout",
     "doctor": "errors target check",
+    "probe": "errors target check bench",
     "support": "errors resources target",
     "request": "errors spec target frontend",
     "solution": "errors ir spec target rules families planning pipeline request",
@@ -55,21 +58,22 @@ MAY_SEE = {
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
     "regen": "errors resources spec target layout exchange package pipeline golden check bench records",
-    "show": "errors target rules planning support solution golden records regen",
+    "show": "errors target rules planning support solution golden probe records regen",
     "cli_bench": "errors target bench show",
+    "cli_probe": "probe show",
     "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli_regen": "errors golden check records regen show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_measure cli_records cli_regen"
+        "cli_bench cli_measure cli_probe cli_records cli_regen"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
 # Third-party package -> who may import it. `built` and the annotations of `api` and `request` speak of tensors.
 HOMES = {
-    "torch": "frontend bench built api request check",
+    "torch": "frontend bench built api request check probe",
     "lark": "rules",
     "sympy": "rules",
     "numpy": "rules families planning simulator check",
@@ -84,7 +88,7 @@ HOMES = {
     "elftools": "check",
     "msgpack": "check",
     "ray": "regen",
-    "typer": "cli cli_bench cli_measure cli_records cli_regen",
+    "typer": "cli cli_bench cli_measure cli_probe cli_records cli_regen",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

@@ -115,6 +115,7 @@ BAD = {
     ("title: Toy", "title: [Toy]"): "toy.yaml:1:8: this value: not a text",
     ("{value: 10,", "{value: 10, value: 11,"): "value: given twice\n  = remove one",
     ("title: Toy", "title: 'Toy"): "not valid YAML: ",
+    ("title: Toy", "title: Toy\x00"): "toy.yaml: not valid YAML: special characters are not allowed",
     ("title: Toy", "title: Toy\narch: sm90"): "toy.yaml:2:7: unknown arch 'sm90'\n  = known: cdna3, cdna4, sm90a",
     ("title: Toy", "title: Toy"): "toy.yaml: arch: missing\n  = say which arch the device has, e.g. `arch: sm90a`",
     ("title: Toy", f"title: Toy\narch: sm90a\nlimits: {{smem: {ONE}}}"): "unknown field\n  = nearest known: smem_",
