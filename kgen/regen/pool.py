@@ -56,6 +56,7 @@ class Pool:
         self._context.set_forkserver_preload(list(_PRELOADED))
         self._cpu_seats = [_Seat({}) for _ in range(processes)]
         self._gpu_seats: list[_Seat] = []
+        self._environments: dict[str, tuple[Mapping[str, str], ...]] = {}  # device -> those that show its GPUs
 
     def gpus(self, device: Device) -> int:
         """Return how many GPUs a device's packages can be measured on."""
@@ -102,7 +103,9 @@ class Pool:
         """Return the seats without a GPU, or at a device's GPUs; devices may share those, and each GPU has one."""
         if device is None:
             return self._cpu_seats
-        environments = gpus_of(device)
+        if device.name not in self._environments:
+            self._environments[device.name] = gpus_of(device)
+        environments = self._environments[device.name]
         taken = [seat.environment for seat in self._gpu_seats]
         self._gpu_seats += [_Seat(environment) for environment in environments if environment not in taken]
         return [seat for seat in self._gpu_seats if seat.environment in environments]

@@ -77,6 +77,7 @@ class _Run:
         self._emits: deque[EmitTask] = deque()
         self._steps: deque[tuple[Step, Planned]] = deque()  # without a GPU; bytes are read when there is room
         self._on_gpu: deque[tuple[Step, Planned]] = deque()
+        self._steps_by_device: dict[str, tuple[Step, ...]] = {}
         self._absent: set[str] = set()
         self._tally = Tally()
         self._expected = self._spent = 0.0
@@ -135,14 +136,16 @@ class _Run:
         return planned
 
     def _steps_of(self, device: Device) -> tuple[Step, ...]:
-        """Return the steps that are asked for and can be done for a device."""
-        asked, steps = self._asked, [Step.EMIT]
-        steps += [Step.CHECK] if asked.check else []
-        if (asked.check or asked.measure) and self._engine.gpus(device):
-            steps += [Step.BENCH if asked.measure else Step.TEST]
-        elif asked.measure:
-            self._absent.add(device.name)
-        return tuple(steps)
+        """Return the steps that are asked for and can be done for a device, as it was when it was first asked."""
+        if device.name not in self._steps_by_device:
+            asked, steps = self._asked, [Step.EMIT]
+            steps += [Step.CHECK] if asked.check else []
+            if (asked.check or asked.measure) and self._engine.gpus(device):
+                steps += [Step.BENCH if asked.measure else Step.TEST]
+            elif asked.measure:
+                self._absent.add(device.name)
+            self._steps_by_device[device.name] = tuple(steps)
+        return self._steps_by_device[device.name]
 
     def _is_emitted(self, planned: Planned) -> bool:
         """Whether a package stands finished, or was refused; then its next step is asked for."""
@@ -162,6 +165,7 @@ class _Run:
             self._start_tasks()  # before the result is written, so that nobody waits for the disk
             self._take(done)
             self._start_tasks()
+        self._absent |= {planned.device.name for _, planned in self._on_gpu}  # a cluster lost their GPUs meanwhile
 
     def _start_tasks(self) -> None:
         """Start what there is room for: packages first, GPUs once nothing else could disturb what they measure."""

@@ -50,6 +50,8 @@ class Worker:
             _require_same_kgen(task.origin)
             with self._folder_of(task) as folder:
                 records, files = self._later_step(task, folder)
+                if not records:
+                    return failed(task, "the run left no measurement")
         except Exception as error:
             return failed(task, as_kgen_error(error).text())
         return (Made(task.origin, records, files, {str(task.step): time.perf_counter() - started}),)
@@ -123,7 +125,7 @@ def _check_record(
         host=platform.node(),
         gpu=gpu,
         status=Status.FAILED if found else Status.OK,
-        error=short("; ".join(found)).replace(str(compiled.folder), ".") or None,
+        error=short("; ".join(found).replace(str(compiled.folder), ".")) or None,
         case=None,
         how=how,
         figures=_code_figures(compiled) | dict(figures or {}),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from regen_runs import write_specs
 
+from kgen.api import load_spec
 from kgen.errors.base import KgenError
 from kgen.records import Kind, Status, Store
 from kgen.regen import identity
@@ -232,3 +233,32 @@ def test_the_exit_code_says_that_nothing_could_be_measured(place: Path) -> None:
         asked = Asked(specs, ("h200",), place / "out", measure=True)
         found = regenerate(asked, Inline(place / "scratch"), store, lambda title, done, total: None)
     assert found.absent == ("h200",) and found.exit_code == 4 and found.done == {"emit": 1}
+
+
+class OnGpu(Inline):
+    """An engine that has a GPU of each device until the first package is made."""
+
+    def gpus(self, device: Device) -> int:
+        return int(not self.started)
+
+    def has_room(self, device: Device | None = None) -> bool:
+        return super().has_room(device) and (device is None or bool(self.gpus(device)))
+
+
+def test_a_gpu_that_is_lost_meanwhile_is_told(place: Path) -> None:
+    specs = tuple(write_specs(place, ["x + 1"]))
+    with Store.open(place / "records.sqlite") as store:
+        asked = Asked(specs, ("h200",), place / "out", measure=True)
+        found = regenerate(asked, OnGpu(place / "scratch"), store, lambda title, done, total: None)
+    assert found.done == {"emit": 1} and found.absent == ("h200",) and found.exit_code == 4
+
+
+def test_what_cannot_be_measured_is_a_failure_of_each_case(place: Path) -> None:
+    regen(place, write_specs(place, ["x + 1"]), "h200")
+    folder, device = place / "out" / "h200" / "small_0", load_device("h200")
+    files = {name: (folder / name).read_bytes() for name in ("plan.json", "shapes.json", "kernel.py")}
+    origin = identity.origin_of(load_spec(place / "small_0.yaml"), device)
+    ((made,),) = (Worker(place / "scratch").do(PackageTask(Step.BENCH, device, origin, files)),)
+    assert made.records and all(row.status is Status.FAILED and row.kind is Kind.BENCH for row in made.records)
+    assert [row.case for row in made.records] == list(json.loads(files["shapes.json"]))
+    assert "and the package is for h200" in str(made.records[0].error)
