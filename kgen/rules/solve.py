@@ -140,7 +140,7 @@ def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
         raise MissingFactError(name=min(lacking), given=", ".join(sorted(facts)))
     stored: dict[str, Column] = {}
     for fact in known:
-        value, kind = facts[fact.name], fact.kind
+        value, kind = facts[fact.name], rules.kinds[fact.name]
         if isinstance(kind, Enumeration) and value not in kind.members:
             raise BadFactError(name=fact.name, value=value, members=", ".join(kind.members))
         code = encode(kind, value)
