@@ -5,8 +5,8 @@
     python benchmarks/regen_resume.py --json FILE            and all the numbers
 
 Needs no GPU. An undisturbed run comes first. Then the same command is started and killed (SIGKILL, to the driver
-alone), again and again, and at last left alone; when is drawn by a fixed seed, evenly from the start of a run to twice
-a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every package, byte
+alone), again and again, and at last left alone; when is drawn by a fixed seed, evenly from before a run's first package
+to twice a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every package, byte
 for byte, leftovers of half-written folders included, and all records but where and when they were made. Memory is the
 resident set of the driver and of its largest process, looked at twice a second. Do not change kgen meanwhile: another
 kgen makes all packages anew.
@@ -130,7 +130,7 @@ def measure(count: int, kills: int, seed: int, processes: int, folder: Path) -> 
     assert undisturbed.answer is not None
     rng = random.Random(seed)
     share = (undisturbed.seconds - undisturbed.start_s) / kills
-    lengths = [rng.uniform(0, undisturbed.start_s + 2 * share) for _ in range(kills)]
+    lengths = [rng.uniform(undisturbed.start_s / 2, undisturbed.start_s + 2 * share) for _ in range(kills)]
     killed = [run_regen(specs, broken, processes, length) for length in lengths]
     left_alone = run_regen(specs, broken, processes)
     first, second = content(whole), content(broken)
