@@ -6,10 +6,10 @@
 
 Needs no GPU. An undisturbed run comes first. Then the same command is started and killed (SIGKILL, to the driver
 alone), again and again, and at last left alone; when is drawn by a fixed seed, evenly from before a run's first package
-to twice a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every package, byte
-for byte, leftovers of half-written folders included, and all records but where and when they were made. Memory is the
-resident set of the driver and of its largest process, looked at twice a second. Do not change kgen meanwhile: another
-kgen makes all packages anew.
+to twice a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every
+package, byte for byte, leftovers of half-written folders included, and all records but where and when they were made.
+Memory is the resident set of the driver and of its largest process, looked at twice a second. Do not change kgen
+meanwhile: another kgen makes all packages anew.
 """
 
 import argparse
