@@ -28,6 +28,7 @@ from kgen.cli_diff import diff
 from kgen.cli_measure import bench, port, report, tune
 from kgen.cli_probe import probe
 from kgen.cli_records import records
+from kgen.cli_regen import regen
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
 from kgen.show.answer import Answer, of_error, of_failure
@@ -224,7 +225,7 @@ def root(
 
 app.add_typer(memory, name="memory")
 app.add_typer(records, name="records")
-for command in (bench, tune, port, report, utilization, probe, diff, dashboard):
+for command in (bench, tune, port, report, utilization, probe, regen, diff, dashboard):
     app.command()(command)
 
 

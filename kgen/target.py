@@ -28,6 +28,7 @@ from kgen.errors.target import (
     UnknownSourceError,
 )
 from kgen.ir.dtype import DType
+from kgen.layout import DEVICE_FILE
 from kgen.resources import resource_root, targets_dir
 
 _PEAKS = {
@@ -261,6 +262,7 @@ class Device:
     arch: Arch
     quantities: tuple[tuple[str, Quantity], ...]
     probe: Probe | None = None  # None: nobody probed it
+    text: str = ""  # of its file, where kgen does not ship it: its packages carry it along
 
     def quantity(self, name: str) -> Quantity | None:
         """Return a quantity such as `quantities.clock` or `dense_peak.bf16`, or None where it is not known."""
@@ -334,7 +336,8 @@ def load_device(name: str | Path, where: Where | None = None) -> Device:
     if text.endswith(".yaml"):
         if not Path(text).is_file():
             raise DeviceFileMissingError(path=text, known=", ".join(list_devices()))
-        return _load(Path(text).resolve())
+        path = Path(text).resolve()
+        return _load(path) if path in _device_files() else _load(path, path.read_text(encoding="utf-8"))
     found = [path for path in _device_files() if path.stem == text.lower()]
     if not found:
         known = list_devices()
@@ -343,9 +346,17 @@ def load_device(name: str | Path, where: Where | None = None) -> Device:
     return _load(found[0])
 
 
-def device_file(name: str) -> Path | None:
-    """Return the file of a device that kgen knows by its name, or None."""
+def device_file(name: str, package: Path | None = None) -> Path | None:
+    """Return the file of a device: the one that its package carries, else the one that kgen ships, or None."""
+    if package is not None and (carried := package / DEVICE_FILE).is_file():
+        return carried
     return next((path for path in _device_files() if path.stem == name), None)
+
+
+def device_of_package(folder: Path, name: str) -> Device:
+    """Return the device of that name, for which a package was planned; it may carry the file of one not shipped."""
+    carried = folder / DEVICE_FILE
+    return replace(load_device(carried), name=name) if carried.is_file() else load_device(name)
 
 
 def arch_of_isa(isa: str) -> Arch:
@@ -379,7 +390,8 @@ def _sources(path: Path) -> Mapping[str, Source]:
 
 
 @cache
-def _load(path: Path) -> Device:
+def _load(path: Path, text: str = "") -> Device:
+    """Load a file; `text` is that of one that kgen does not ship, which may change while this process runs."""
     file = _File(path)
     optional = ("arch", "probe", "fitted", "measured", "limits")
     fields = file.fields(file.root, required=("title", "quantities", "dense_peak"), optional=optional)
@@ -393,7 +405,9 @@ def _load(path: Path) -> Device:
     if "limits" in fields:
         arch = replace(arch, limits=file.changed_limits(fields["limits"], arch))
     probe = file.probe(fields["probe"]) if "probe" in fields else None
-    return Device(path.stem, title, arch, tuple(quantities.items()), probe)
+    if text and "arch" not in fields:
+        text = f"arch: {arch.name}\n{text}"  # elsewhere no folder will say it
+    return Device(path.stem, title, arch, tuple(quantities.items()), probe, text)
 
 
 def _arch_of(file: "_File", named: Node | None, path: Path) -> Arch:

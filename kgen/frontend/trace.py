@@ -19,10 +19,10 @@ from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.frontend.export_graph import graph_of, hidden_values
 from kgen.frontend.live_reference import first_line, live_module, quiet
 from kgen.frontend.places import all_frames, place_of_exception
-from kgen.frontend.reference import stands_alone
 from kgen.ir.graph import OpGraph
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Case, Spec
+from kgen.spec.reference_source import stands_alone
 
 # Ops that write to a buffer though their schema does not say so.
 _HIDDEN_WRITES = frozenset({"aten::batch_norm", "aten::instance_norm"})

@@ -61,7 +61,7 @@ def _origin_and_plan(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, kind in (("variants", list), ("input_digest", str), ("templates", dict)):
         if not isinstance(plan.get(name), kind):
             raise PlanFileError(file=folder / _PLAN, reason=f"{name!r} must be a {kind.__name__}")
-    device = device_file(package.device)
+    device = device_file(package.device, folder)
     templates = hashlib.sha256(json.dumps(plan["templates"], sort_keys=True).encode()).hexdigest()
     origin = {
         "spec": package.name,

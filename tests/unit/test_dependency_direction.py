@@ -13,8 +13,8 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench`, `cli_records`, `cli_diff`, `cli_measure` and `cli_probe` hold the commands of `cli` that work on
-  measurements, that compare, that measure and that probe.
+  `cli_bench`, `cli_records`, `cli_dashboard`, `cli_diff`, `cli_measure`, `cli_probe` and `cli_regen` hold the commands
+  of `cli` that work on measurements and records, show them, compare, measure, probe and regenerate.
 """
 
 import ast
@@ -31,7 +31,7 @@ MAY_SEE = {
     "errors": "",
     "resources": "",
     "ir": "errors resources",
-    "target": "errors resources ir",
+    "target": "errors resources ir layout",
     "rules": "errors resources ir",
     "spec": "errors resources ir frontend",  # frontend: only the importer of Python modules, found at the call
     "frontend": "errors resources ir spec",
@@ -61,16 +61,21 @@ MAY_SEE = {
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
     "diff": "errors ir spec target rules planning package pipeline solution records layout",
-    "show": "errors target rules planning support solution golden records probe diff",
+    "regen": "errors resources spec target layout exchange package pipeline golden check bench records",
+    "show": "errors target rules planning support solution golden records probe diff regen",
     "cli_bench": "errors target bench show",
     "cli_diff": "errors diff show",
-    "cli_records": "errors records show",
     "cli_probe": "probe show",
+    "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli_dashboard": "dashboard show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
         "cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records"
+    "cli_regen": "errors golden check records regen show cli_records",
+    "cli": (
+        "errors spec target pipeline check doctor api request solution support golden show "
+        "cli_bench cli_measure cli_probe cli_records cli_regen"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
@@ -92,6 +97,8 @@ HOMES = {
     "elftools": "check",
     "msgpack": "check",
     "typer": "cli cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records",
+    "ray": "regen",
+    "typer": "cli cli_bench cli_measure cli_probe cli_records cli_regen",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

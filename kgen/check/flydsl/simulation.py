@@ -47,7 +47,7 @@ def simulate_package(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from kgen.check.flydsl.device import SimulatedDevice
     from kgen.check.flydsl.executor import Executor
     from kgen.check.flydsl.hip import HipStub
-    from kgen.target import load_device
+    from kgen.target import device_of_package
 
     if torch.version.hip is not None:
         raise RuntimeError(
@@ -59,7 +59,7 @@ def simulate_package(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     with captured() as compiles:
         executor = Executor(lambda on_launch: HipStub(Path(request["hip"]), on_launch), compiles)
         test = load(str(folder / "test_kernel.py"), "test_kernel")
-        device = SimulatedDevice(load_device(request["device"]))
+        device = SimulatedDevice(device_of_package(folder, request["device"]))
         yield from _cases(folder, test, executor, device)
 
 
