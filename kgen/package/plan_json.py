@@ -92,7 +92,11 @@ def input_digest(parts: PackageParts) -> str:
     decided = (parts.reference, spec.inputs, spec.extents, spec.cases, spec.tolerance, spec.accepts, parts.init_kwargs)
     fixed = tuple((f.axis, f.value, f.because, f.case) for f in spec.fixed)
     programs = tuple(str(program) for _, program in parts.programs)
-    return sha256(repr((spec.name, *decided, fixed, spec.incumbent, programs)).encode()).hexdigest()
+    return sha256(
+        repr(
+            (spec.name, *decided, fixed, spec.incumbent, programs, *([spec.operator] if spec.operator else []))
+        ).encode()
+    ).hexdigest()
 
 
 def _variant(variant: Variant) -> dict[str, object]:
