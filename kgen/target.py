@@ -298,6 +298,11 @@ def load_device(name: str | Path, where: Where | None = None) -> Device:
     return _load(found[0])
 
 
+def device_file(name: str) -> Path | None:
+    """Return the file of a device that kgen knows by its name, or None."""
+    return next((path for path in _device_files() if path.stem == name), None)
+
+
 def arch_of_isa(isa: str) -> Arch:
     """Return the arch with that ISA; KeyError where no arch file has it."""
     return {device.arch.isa: device.arch for device in all_devices()}[isa]

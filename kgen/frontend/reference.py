@@ -3,6 +3,7 @@
 import ast
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kgen.frontend.print_graph import print_graph
 from kgen.ir.graph import OpGraph
@@ -30,9 +31,12 @@ def reference_text(spec: Spec, graph: OpGraph) -> ReferenceText:
 
 def stands_alone(reference: Reference) -> bool:
     """Whether the reference's own text runs where only torch is installed."""
-    if reference.kind not in (ReferenceKind.INLINE, ReferenceKind.FILE):
-        return False
-    for node in ast.walk(ast.parse(reference.source)):
+    return reference.kind in (ReferenceKind.INLINE, ReferenceKind.FILE) and _needs_only_torch(reference.source)
+
+
+@lru_cache(maxsize=16)  # asked for by the trace and by the package of every device
+def _needs_only_torch(source: str) -> bool:
+    for node in ast.walk(ast.parse(source)):
         modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]

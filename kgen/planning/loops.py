@@ -42,7 +42,8 @@ def solve_loop(
     legal = legal_loops(family, facts, device, fixed=fixed)
     time, order = ordered_loops(legal, facts, device)
     rows = order if top is None else order[:top]
-    ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
+    best = legal.at(rows)
+    ranked = tuple(_ranked(best, place, time, int(row)) for place, row in enumerate(rows))
     return Candidates(ranked, legal.total, legal.count, legal.rejections)
 
 
@@ -97,15 +98,15 @@ def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[s
     return explain(bound, dict(legal.point(int(order[0]))))
 
 
-def _ranked(legal: LegalSet, time: LoopTime, row: int) -> RankedCandidate:
+def _ranked(best: LegalSet, place: int, time: LoopTime, row: int) -> RankedCandidate:
     resources = {name: _us(getattr(time, name)[row]) for name in RESOURCES}
     once = {"fill": _us(time.fill), "launch": _us(time.launch)}
     return RankedCandidate(
-        candidate=LoopCandidate(legal.point(row), legal.derived(row)),
+        candidate=LoopCandidate(best.point(place), best.derived(place)),
         time_us=_us(time.total[row]),
         terms=tuple({**resources, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),
-        ctas=int(legal.columns["ctas"][row]),
+        ctas=int(best.columns["ctas"][place]),
         waves=int(time.waves[row]),
         wave_efficiency=round(float(time.efficiency[row]), 4),
     )

@@ -6,10 +6,11 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `render` may be imported by `backends` and `package`, whose texts it renders.
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
+- `records` keeps what folders and their reports say, and sees no compiler module either.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench` and `cli_measure` hold the commands of `cli` that work on records and that measure.
+  `cli_bench`, `cli_records` and `cli_measure` hold the commands of `cli` that work on measurements and that measure.
 """
 
 import ast
@@ -41,6 +42,7 @@ MAY_SEE = {
     "simulator": "errors",
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
+    "records": "errors target check bench layout",
     "doctor": "errors target check",
     "support": "errors resources target",
     "request": "errors spec target frontend",
@@ -52,10 +54,14 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden",
+    "show": "errors target rules planning support solution golden records",
     "cli_bench": "errors target bench show",
+    "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "cli": (
+        "errors spec target pipeline check doctor api request solution support golden show "
+        "cli_bench cli_measure cli_records"
+    ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
@@ -69,12 +75,13 @@ HOMES = {
     "jsonschema": "bench",
     "ruamel": "spec target",
     "pydantic": "spec bench",
+    "pyarrow": "records",
     "pydantic_core": "spec",
-    "rich": "check bench doctor show cli cli_bench cli_measure",
+    "rich": "check bench doctor show cli cli_bench cli_measure cli_records",
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure",
+    "typer": "cli cli_bench cli_measure cli_records",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

@@ -16,6 +16,7 @@ HEAVY = "{'torch', 'cutlass', 'flydsl', 'sympy', 'lark', 'numpy', 'pydantic', 'r
         ("import kgen.errors.base", "[]"),
         ("import kgen.cli", "['rich', 'typer']"),
         ("import kgen.pipeline", "['ruamel']"),
+        ("import kgen.records", "[]"),
     ],
 )
 def test_imports_only_what_it_needs(statement: str, loaded: str, tmp_path: Path) -> None:

@@ -58,19 +58,24 @@ def _statements(reference: Reference, statements: list[ast.stmt]) -> list[str]:
 
 def require_free_names(module: ModuleText, file: str, own: Iterable[str]) -> None:
     """Raise `ModuleNameError` when the module's text defines a name that kernel.py defines otherwise."""
-    taken = _defined(ast.parse("\n".join(own)).body)
-    for name, texts in _defined(ast.parse("\n".join((*module.imports, *module.lines))).body).items():
+    if not module.lines:  # the reference is a function, and none of its text is in kernel.py
+        return
+    made = _defined("\n".join((*module.imports, *module.lines)))
+    taken = _defined("\n".join(own), only=frozenset(made))
+    for name, texts in made.items():
         if name in taken and taken[name] != texts:
             raise ModuleNameError(name=name, file=file)
 
 
-def _defined(body: list[ast.stmt]) -> dict[str, set[str]]:
-    """Return the names that statements bind, each with what binds it."""
+def _defined(source: str, only: Container[str] | None = None) -> dict[str, set[str]]:
+    """Return the names that the statements of a text bind, each with what binds it; `only` limits the names."""
     found: dict[str, set[str]] = {}
-    for statement in body:
-        texts = bound_by_import(statement) or dict.fromkeys(_names_of(statement), ast.unparse(statement))
-        for name, text in texts.items():
-            found.setdefault(name, set()).add(text)
+    for statement in ast.parse(source).body:
+        bound = bound_by_import(statement)
+        names = [name for name in bound or _names_of(statement) if only is None or name in only]
+        text = ast.unparse(statement) if names and not bound else ""
+        for name in names:
+            found.setdefault(name, set()).add(bound[name] if bound else text)
     return found
 
 
