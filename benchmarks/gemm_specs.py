@@ -49,7 +49,7 @@ class Problem:
             lines.append(line)
             if shape:
                 inputs.append((step, f"shape: [{shape}], dtype: {self.epilogue_dtype}"))
-        if self.dtype == "int8" and self.steps or self.dtype == "fp8_e4m3":
+        if (self.dtype == "int8" and self.steps) or self.dtype == "fp8_e4m3":
             lines.append("x = x.to(torch.bfloat16)")
         arguments = ", ".join(name for name, _ in inputs)
         body = ["import torch", "import torch.nn.functional as F", "", "", f"def gemm({arguments}):"]

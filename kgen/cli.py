@@ -24,6 +24,7 @@ from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
 from kgen.cli_measure import bench, port, report, tune
+from kgen.cli_probe import probe
 from kgen.cli_records import records
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
@@ -221,7 +222,7 @@ def root(
 
 app.add_typer(memory, name="memory")
 app.add_typer(records, name="records")
-for command in (bench, tune, port, report, utilization):
+for command in (bench, tune, port, report, utilization, probe):
     app.command()(command)
 
 

@@ -109,7 +109,7 @@ class _Fold:
             return expr.name not in self.open
         found = self.known.get(id(expr))
         if found is None:
-            found = self.known[id(expr)] = all([self._known(part) for part in parts_of(expr)])
+            found = self.known[id(expr)] = all(self._known(part) for part in parts_of(expr))
         return found
 
     def number(self, expr: Expr) -> Expr:

@@ -8,9 +8,11 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
 - `records` keeps what folders and their reports say, and sees no compiler module either.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
+- `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench`, `cli_records` and `cli_measure` hold the commands of `cli` that work on measurements and that measure.
+  `cli_bench`, `cli_records`, `cli_measure` and `cli_probe` hold the commands of `cli` that work on measurements, that
+  measure and that probe.
 """
 
 import ast
@@ -44,6 +46,7 @@ MAY_SEE = {
     "bench": "errors target check render exchange layout",
     "records": "errors target check bench layout",
     "doctor": "errors target check",
+    "probe": "errors target check bench",
     "support": "errors resources target",
     "request": "errors spec target frontend",
     "solution": "errors ir spec target rules families planning pipeline request",
@@ -54,20 +57,21 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden records",
+    "show": "errors target rules planning support solution golden records probe",
     "cli_bench": "errors target bench show",
     "cli_records": "errors records show",
+    "cli_probe": "probe show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_measure cli_records"
+        "cli_bench cli_measure cli_records cli_probe"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
 # Third-party package -> who may import it. `built` and the annotations of `api` and `request` speak of tensors.
 HOMES = {
-    "torch": "frontend bench built api request check",
+    "torch": "frontend bench built api request check probe",
     "lark": "rules",
     "sympy": "rules",
     "numpy": "rules families planning simulator check",
@@ -81,7 +85,7 @@ HOMES = {
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure cli_records",
+    "typer": "cli cli_bench cli_measure cli_records cli_probe",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
