@@ -1,4 +1,4 @@
-"""Golden packages for CDNA that `kgen check` runs nothing of, in the simulator at their full extents.
+"""Golden packages for CDNA that `kgen check` compares nothing of, in the simulator at their full extents.
 
 `make test` takes the sum of 4 GiB; `make test-all` all of them.
 """
