@@ -289,7 +289,7 @@ def check(folder: Path) -> list[str]:
 
 
 def too_large(folder: Path) -> bool:
-    """Return whether `kgen check` compares no case of a package: its tensors are too large, or it has several launches."""
+    """Return whether `kgen check` compares no case of a package: they are too large, or have several launches."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
 
     def is_left_out(case: str, work: dict[str, int]) -> bool:
