@@ -69,13 +69,10 @@ MAY_SEE = {
     "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
     "cli_dashboard": "dashboard show cli_records",
-    "cli": (
-        "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records"
     "cli_regen": "errors golden check records regen show cli_records",
     "cli": (
         "errors spec target pipeline check doctor api request solution support golden show "
-        "cli_bench cli_measure cli_probe cli_records cli_regen"
+        "cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records cli_regen"
     ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
@@ -96,9 +93,8 @@ HOMES = {
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records",
     "ray": "regen",
-    "typer": "cli cli_bench cli_measure cli_probe cli_records cli_regen",
+    "typer": "cli cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records cli_regen",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")
