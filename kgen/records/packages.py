@@ -54,7 +54,7 @@ def emit_record(plan: Mapping[str, Any], at: str, **origin: Any) -> Record:
 def _origin_and_plan(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields that all records of a package share, and its plan.json."""
     from kgen.check.package import read_package
-    from kgen.target import device_file
+    from kgen.target import device_file, load_device
 
     package = read_package(folder)
     plan: dict[str, Any] = json.loads((folder / _PLAN).read_text(encoding="utf-8"))
@@ -62,13 +62,14 @@ def _origin_and_plan(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if not isinstance(plan.get(name), kind):
             raise PlanFileError(file=folder / _PLAN, reason=f"{name!r} must be a {kind.__name__}")
     device = device_file(package.device, folder)
+    probe = load_device(device).probe if device else None
     templates = hashlib.sha256(json.dumps(plan["templates"], sort_keys=True).encode()).hexdigest()
     origin = {
         "spec": package.name,
         "spec_digest": plan["input_digest"],
         "device": package.device,
         "device_digest": hashlib.sha256(device.read_bytes()).hexdigest() if device else None,
-        "probe": None,
+        "probe": probe.date if probe else None,
         "kernel_digest": package.kernel_digest,
         "kgen": f"templates {templates[:12]}",
         "host": None,
