@@ -6,6 +6,7 @@ files, and only the caller writes packages and records.
 """
 
 import atexit
+import logging
 import shutil
 import tempfile
 from functools import cache
@@ -44,7 +45,7 @@ class Cluster:
             raise RayMissingError(reason=error) from error
         self._ray: Any = ray
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise NoClusterError(address=address or "this machine", reason=str(error).strip()) from error
         self._do = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=RECYCLE_AFTER)(do)
