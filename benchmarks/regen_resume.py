@@ -5,11 +5,10 @@
     python benchmarks/regen_resume.py --json FILE            and all the numbers
 
 Needs no GPU. An undisturbed run comes first. Then the same command is started and killed (SIGKILL, to the driver
-alone), again and again, and at last left alone; when is drawn by a fixed seed, evenly from before a run's first package
-to twice a share of the undisturbed one's work, so that the kills meet all of it. Compared are every file of every
-package, byte for byte, leftovers of half-written folders included, and all records but where and when they were made.
-Memory is the resident set of the driver and of its largest process, looked at twice a second. Do not change kgen
-meanwhile: another kgen makes all packages anew.
+alone), again and again, and at last left alone. A kill comes up to a second after so many packages are there as a fixed
+seed draws, evenly from all. Compared are every file of every package, byte for byte, leftovers of half-written folders
+included, and all records but where and when they were made. Memory is the resident set of the driver and of its largest
+process, looked at twice a second. Do not change kgen meanwhile: another kgen makes all packages anew.
 """
 
 import argparse
@@ -46,8 +45,8 @@ class Watched:
     worker_mib: list[float] = field(default_factory=list)  # of its largest process, at each look
 
 
-def run_regen(specs: list[Path], out: Path, processes: int, kill_after: float | None = None) -> Watched:
-    """Run the command, and kill it after some seconds if it still runs."""
+def run_regen(specs: list[Path], out: Path, processes: int, kill: tuple[int, float] | None = None) -> Watched:
+    """Run the command; kill it so many seconds after so many packages are there."""
     command = [sys.executable, "-m", "kgen.cli", "regen", *map(str, specs), "--targets", ",".join(TARGETS), "--json"]
     command += ["--out", str(out / "packages"), "--records", str(out / "records.sqlite"), "--processes", str(processes)]
     started = time.monotonic()
@@ -56,7 +55,8 @@ def run_regen(specs: list[Path], out: Path, processes: int, kill_after: float | 
         watched = Watched(0.0, 0.0, None)
         while process.poll() is None:
             passed = time.monotonic() - started
-            if kill_after is not None and passed >= kill_after:
+            if kill is not None and package_count(out) >= kill[0]:
+                time.sleep(kill[1])
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 break
@@ -64,13 +64,17 @@ def run_regen(specs: list[Path], out: Path, processes: int, kill_after: float | 
                 watched.start_s = passed
             watched.driver_mib.append(_resident_mib(process.pid))
             watched.worker_mib.append(max((_resident_mib(p) for p in _descendants(process.pid)), default=0.0))
-            left = LOOK_S if kill_after is None else min(LOOK_S, kill_after - passed)
-            time.sleep(max(left, 0.0))
+            time.sleep(LOOK_S if kill is None else LOOK_S / 20)
         watched.seconds = time.monotonic() - started
         if process.returncode >= 0:
             answer.seek(0)
             watched.answer = json.load(answer)
     return watched
+
+
+def package_count(out: Path) -> int:
+    """Return how many packages are there."""
+    return sum(not package.name.startswith(".") for package in (out / "packages").glob("*/*"))
 
 
 def _resident_mib(pid: int) -> float:
@@ -129,9 +133,8 @@ def measure(count: int, kills: int, seed: int, processes: int, folder: Path) -> 
     undisturbed = run_regen(specs, whole, processes)
     assert undisturbed.answer is not None
     rng = random.Random(seed)
-    share = (undisturbed.seconds - undisturbed.start_s) / kills
-    lengths = [rng.uniform(undisturbed.start_s / 2, undisturbed.start_s + 2 * share) for _ in range(kills)]
-    killed = [run_regen(specs, broken, processes, length) for length in lengths]
+    counts = sorted(rng.sample(range(1, count * len(TARGETS)), kills))
+    killed = [run_regen(specs, broken, processes, (number, rng.random())) for number in counts]
     left_alone = run_regen(specs, broken, processes)
     first, second = content(whole), content(broken)
     again = run_regen(specs, broken, processes)
@@ -146,7 +149,7 @@ def measure(count: int, kills: int, seed: int, processes: int, folder: Path) -> 
         "driver_mib": _looks(undisturbed.driver_mib),
         "worker_mib": _looks(undisturbed.worker_mib),
         "kills": sum(run.answer is None for run in killed),
-        "killed_after_s": [run.seconds for run in killed],
+        "killed_at_packages": counts,
         "last_run": left_alone.answer,
         "nothing_to_do_s": again.seconds,
         "nothing_to_do": again.answer,
@@ -186,7 +189,7 @@ def table(found: dict[str, Any]) -> str:
             f" {found['processes']} processes, {len(undisturbed['failures'])} failures",
             f"seconds of all processes: {times}",
             f"memory, MiB: {memory}",
-            f"{found['kills']} kills, after {', '.join(f'{s:.1f}' for s in found['killed_after_s'])} s of a run",
+            f"{found['kills']} kills, at {', '.join(map(str, found['killed_at_packages']))} packages",
             f"last run: {found['last_run']['done']} done, {found['last_run']['finished_before']} finished before",
             f"{found['files']} files, {found['bytes'] / 1e6:.0f} MB: {same[not found['same_bytes']]};"
             f" {found['records']} records: {same[not found['same_records']]};"
