@@ -20,7 +20,7 @@ from kgen.regen.pool import ATTEMPTS, Pool
 from kgen.regen.tasks import EmitTask, Lost
 from kgen.target import load_device
 
-BODIES = ["x + 1", "x * 2", "torch.relu(x)", "torch.tanh(x)", "x - 3", "torch.sigmoid(x)"]
+BODIES = [f"torch.relu(x) * {number}" for number in range(2, 32)]  # enough for a run to be ended in their midst
 LIMIT_S = 120.0
 ASKED = ("--targets", "h200", "--processes", "1")
 
