@@ -81,9 +81,21 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], P
     return specs, out
 
 
+def hear_interrupts() -> None:
+    """Undo what a shell does to its background jobs: they, and all that they start, ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt_midway(started: list[str], out: Path, kind: signal.Signals) -> tuple[int, str]:
     """Start a run, send it a signal when its first package is there, and return how it ended and what it said."""
-    process = subprocess.Popen(started, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        started,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_interrupts,
+    )
     begun = time.monotonic()
     while next((out / "packages").glob("*/*/kernel.py"), None) is None:
         assert process.poll() is None, process.communicate()
