@@ -44,17 +44,25 @@ class Run:
 
 
 def run(
-    spec: Spec, device: Device, stop_after: str | None = None, clock: Callable[[], float] = time.perf_counter
+    spec: Spec,
+    device: Device,
+    stop_after: str | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    known: Made | None = None,
 ) -> Run:
-    """Run the stages on one spec and one device, up to and including `stop_after`; `clock` tells seconds."""
-    made: dict[str, Any] = {}
+    """Run the stages on one spec and one device, up to and including `stop_after`; `clock` tells seconds.
+
+    What is `known` is not made again.
+    """
+    made: dict[str, Any] = dict(known or {})
     seconds: dict[str, float] = {}
     for stage in STAGES:
-        start = clock()
-        made[stage.name] = stage.run(spec, device, made)
-        if stage.verify is not None:
-            stage.verify(made[stage.name])
-        seconds[stage.name] = clock() - start
+        if stage.name not in made:
+            start = clock()
+            made[stage.name] = stage.run(spec, device, made)
+            if stage.verify is not None:
+                stage.verify(made[stage.name])
+            seconds[stage.name] = clock() - start
         if stage.name == stop_after:
             break
     return Run(spec, device, made, seconds)

@@ -54,7 +54,8 @@ class Replanner:
         """Return the plan on a device, or None where no candidate of a kernel is legal or kgen does not cover it."""
         if device not in self._planned:
             try:
-                self._planned[device] = _planned(device, self._made(device, self._before, "plan"))
+                made = run(self.spec, device, stop_after="plan", known=self._before).made
+                self._planned[device] = _planned(device, made)
             except KgenError:
                 self._planned[device] = None
         return self._planned[device]
@@ -62,26 +63,16 @@ class Replanner:
     def with_kernels_of(self, other: Planned, device: Device) -> Planned:
         """Return the plan on a device of the kernels that another plan has. Raises `NoLegalCandidateError`."""
         known = {**self._before, "partition": other.made["partition"]}
-        return _planned(device, self._made(device, known, "plan"))
+        return _planned(device, run(self.spec, device, stop_after="plan", known=known).made)
 
     def stated(self, device: Device) -> StatedPlan:
         """Return the plan on a device as a package would state it; raises what `emit` does."""
         if device not in self._stated:
             planned = self.planned(device)
-            made = self._made(device, self._before if planned is None else planned.made, STAGES[-1].name)
+            made = run(self.spec, device, known=self._before if planned is None else planned.made).made
             document = json.loads(made[STAGES[-1].name][PLAN_FILE])
             self._stated[device] = plan_of_document(document, f"{self.spec.name} planned here for {device.name}")
         return self._stated[device]
-
-    def _made(self, device: Device, known: Made, last: str) -> Made:
-        """Return what the stages up to the last one make on a device, beside what is known."""
-        made = dict(known)
-        for stage in STAGES:
-            if stage.name not in made:
-                made[stage.name] = stage.run(self.spec, device, made)
-            if stage.name == last:
-                break
-        return made
 
 
 def _planned(device: Device, made: Made) -> Planned:

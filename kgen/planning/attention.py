@@ -52,7 +52,8 @@ def solve_attention(
     legal = legal_attentions(facts, device, fixed=fixed)
     time, order = ordered_attentions(legal, facts, device)
     rows = order if top is None else order[:top]
-    ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
+    best = legal.at(rows)
+    ranked = tuple(_ranked(best, place, time, int(row)) for place, row in enumerate(rows))
     return Candidates(ranked, legal.total, legal.count, legal.rejections)
 
 
@@ -122,12 +123,12 @@ def why_not_fused(problem: Problem, device: Device) -> str | None:
     return None
 
 
-def _ranked(legal: LegalSet, time: AttentionTime, row: int) -> RankedAttention:
+def _ranked(best: LegalSet, place: int, time: AttentionTime, row: int) -> RankedAttention:
     resources = {name: _us(getattr(time, name)[row]) for name in RESOURCES}
     parts = {"parts": _us(time.parts[row])} if time.parts[row] else {}
     once = {"fill": _us(time.fill[row]), "launch": _us(time.launch)}
     return RankedAttention(
-        candidate=AttentionCandidate(legal.point(row), legal.derived(row)),
+        candidate=AttentionCandidate(best.point(place), best.derived(place)),
         time_us=_us(time.total[row]),
         terms=tuple({**resources, **parts, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),
