@@ -11,7 +11,7 @@ from kgen.dashboard.rows import Row, row_of_error, row_of_package, row_of_record
 from kgen.dashboard.verdicts import Verdict
 from kgen.errors.base import KgenError
 from kgen.errors.dashboard import NothingToShowError, RootMissingError
-from kgen.records import Kind, Record, Store, records_of_package
+from kgen.records import Record, Store, measured_records
 from kgen.target import Device
 
 _PLAN = "plan.json"
@@ -56,14 +56,16 @@ def _packages(roots: Sequence[Path]) -> tuple[list[PackagePlan], list[Row], list
 
     The EMIT record of a folder says nothing that its plan does not, and its time is that of a file: it is left out.
     """
-    packages, unread, measured = [], [], []
+    packages: list[PackagePlan] = []
+    unread: list[Row] = []
+    measured: list[Record] = []
     for root in roots:
         if not root.is_dir():
             raise RootMissingError(root=root)
         for folder in sorted(file.parent for file in root.rglob(_PLAN)):
             try:
                 package = read_package(folder, root)
-                measured += [record for record in records_of_package(folder) if record.kind is Kind.BENCH]
+                measured += measured_records(folder)
                 packages.append(package)
             except KgenError as error:
                 unread.append(row_of_error(folder_name(folder, root), error.headline))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kgen.dashboard.collect import Collection
 from kgen.dashboard.data import block, page_json
+from kgen.exchange import write_whole
 from kgen.render import render
 from kgen.render.environment import template_source
 
@@ -39,12 +40,7 @@ def page_html(collection: Collection) -> str:
 def write_page(file: Path, text: str) -> int:
     """Put the page in place of what is there, whole or not at all, and return its size in bytes."""
     content = text.encode()
-    part = file.with_name(f".{file.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(file, content)
     return len(content)
 
 

@@ -10,7 +10,7 @@ from kgen.diff.documents import StatedPlan, plan_of_document, variants_of
 from kgen.errors.diff import NoRunError, NoSideError, NotPairedError, PlanUnreadableError
 from kgen.layout import MEASURED
 from kgen.package.folder import GENERATOR, PLAN_FILE
-from kgen.records import Kind, Record, Status, Store, records_of_package
+from kgen.records import Record, Status, Store, measured_records
 
 _DEPTHS = ("*", "*/*")  # of packages below a root: generated/h200 and generated
 _DATABASE = b"SQLite format 3\0"
@@ -92,7 +92,7 @@ def _package(folder: Path) -> StatedPlan:
     plan = plan_of_document(document, str(folder))
     if not (folder / MEASURED / "report.json").is_file():
         return plan
-    return with_records(plan, [r for r in records_of_package(folder) if r.kind is Kind.BENCH])
+    return with_records(plan, measured_records(folder))
 
 
 def with_records(plan: StatedPlan, records: Iterable[Record]) -> StatedPlan:

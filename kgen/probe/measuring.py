@@ -15,17 +15,16 @@ a line:
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 
 from kgen.bench.timing import Burst, Replay, burst, call_us, capture, round_robin, warm_up
-from kgen.check.compile_runner import die_with_parent, told
+from kgen.check.compile_runner import open_channel, tell, told
 from kgen.probe.sensors import Watch, sensor_of
 from kgen.probe.workloads import Work, memory_works, product_works
 
@@ -147,21 +146,13 @@ def _brief(error: BaseException) -> str:
 
 def main() -> None:
     """Answer one request; what is printed meanwhile goes to standard error."""
-    die_with_parent()
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    _tell(channel, {"event": "ready"})
+    channel = open_channel()
     try:
         for event in measure(json.loads(sys.stdin.readline())):
-            _tell(channel, event)
+            tell(channel, event)
     except BaseException as error:
-        _tell(channel, {"event": "failed", "error": told(error)})
-    _tell(channel, {"event": "done"})
-
-
-def _tell(channel: TextIO, event: Event) -> None:
-    channel.write(json.dumps(event) + "\n")
-    channel.flush()
+        tell(channel, {"event": "failed", "error": told(error)})
+    tell(channel, {"event": "done"})
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kgen.errors.probe import NoGpuToProbeError
+from kgen.exchange import write_whole
 from kgen.probe.compare import Difference, differences, shipped_of
 from kgen.probe.describe import Described, arch_of, check_said, describe
 from kgen.probe.driver import Facts, find_facts
 from kgen.probe.measure import Measurement, measure
 from kgen.probe.sizes import request_of
-from kgen.probe.text import check_place, device_text, write_text
+from kgen.probe.text import check_place, device_text
 from kgen.target import Device, all_arches, all_devices, load_device
 
 
@@ -68,7 +69,7 @@ def probe(out: Path | None, step: Callable[[str], object]) -> Probed:
     text = device_text(described)
     device = _loaded(text, "probed.yaml" if out is None else out.name)
     if out is not None:
-        write_text(out, text)
+        write_whole(out, text.encode())
     shipped = shipped_of(facts.name, facts.isa, known)
     differ = () if shipped is None else differences(shipped, device)
     return Probed(device, text, facts, measured, described, shipped, differ, out, time.monotonic() - started)

@@ -1,7 +1,6 @@
 """The text of a device file, in the form of those in `targets/`, and its place in the file system."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,13 +74,3 @@ def _is_probed(path: Path) -> bool:
         return load_device(path).probe is not None
     except (KgenError, OSError, UnicodeDecodeError):
         return False
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

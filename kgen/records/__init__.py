@@ -4,7 +4,17 @@ Sees folders and their reports, no compiler: `kgen regen` writes records, `kgen 
 """
 
 from kgen.records.model import Kind, Record, Status, bench_record, now
-from kgen.records.packages import emit_record, records_of_package
+from kgen.records.packages import emit_record, measured_records, records_of_package
 from kgen.records.store import Store
 
-__all__ = ["Kind", "Record", "Status", "Store", "bench_record", "emit_record", "now", "records_of_package"]
+__all__ = [
+    "Kind",
+    "Record",
+    "Status",
+    "Store",
+    "bench_record",
+    "emit_record",
+    "measured_records",
+    "now",
+    "records_of_package",
+]

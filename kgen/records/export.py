@@ -6,12 +6,12 @@ The table has a column for each field and, of toolchain and figures, for each na
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from kgen.errors.records import ExportFormatError, ParquetMissingError, RecordsAccessError
+from kgen.exchange import write_whole
 from kgen.records.model import FIELDS, MAPPINGS, Record
 
 FORMATS = (".json", ".csv", ".parquet")
@@ -33,7 +33,7 @@ def export(records: Sequence[Record], file: Path) -> None:
         case _:
             raise ExportFormatError(file=file, known=", ".join(FORMATS))
     try:
-        _write(content, file)
+        write_whole(file, content)
     except OSError as error:
         raise RecordsAccessError(file=file, reason=error.strerror or error) from error
 
@@ -74,13 +74,3 @@ def _parquet(records: Sequence[Record]) -> bytes:
     sink = io.BytesIO()
     parquet.write_table(made, sink)
     return sink.getvalue()
-
-
-def _write(content: bytes, file: Path) -> None:
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -22,16 +22,26 @@ def records_of_package(folder: str | Path) -> tuple[Record, ...]:
 
     The time of the EMIT record is that of plan.json. Raises `NotAPackageError`, `PlanFileError`, `ReportInvalidError`.
     """
+    place = Path(folder)
+    origin, plan = _origin_and_plan(place)
+    emitted = emit_record(plan, datetime.fromtimestamp((place / _PLAN).stat().st_mtime, UTC).isoformat(), **origin)
+    return (emitted, *_measured(place, origin))
+
+
+def measured_records(folder: str | Path) -> tuple[Record, ...]:
+    """Return one BENCH record for each case that a package's measured/ has; raises what `records_of_package` does."""
+    place = Path(folder)
+    return _measured(place, _origin_and_plan(place)[0])
+
+
+def _measured(place: Path, origin: Mapping[str, Any]) -> tuple[Record, ...]:
     from kgen.bench.plan_facts import read_plan  # takes pydantic along: not for whoever only reads a database
     from kgen.bench.record import read_report
     from kgen.records.measured import bench_records
 
-    place = Path(folder)
-    origin, plan = _origin_and_plan(place)
-    emitted = emit_record(plan, datetime.fromtimestamp((place / _PLAN).stat().st_mtime, UTC).isoformat(), **origin)
     if not (place / MEASURED / _REPORT).is_file():
-        return (emitted,)
-    return (emitted, *bench_records(read_report(place), read_plan(place), origin))
+        return ()
+    return bench_records(read_report(place), read_plan(place), origin)
 
 
 def emit_record(plan: Mapping[str, Any], at: str, **origin: Any) -> Record:

@@ -15,11 +15,10 @@ from typing import Any
 
 from kgen.errors.regen import NoClusterError, RayMissingError
 from kgen.regen.tasks import Done, Lost, Made, PackageTask, Task
-from kgen.regen.worker import Worker
+from kgen.regen.worker import RECYCLE_AFTER, Worker
 from kgen.target import Device
 
 RETRIES = 3  # by Ray, of a task whose worker or node was lost
-RECYCLE_AFTER = 250  # tasks of one worker process
 AHEAD = 2  # tasks per CPU that are handed to Ray at once
 
 

@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from kgen.check.package import read_package
+from kgen.errors.base import KgenError
 from kgen.package.folder import PLAN_FILE, file_names, measured_kernel
 from kgen.records import Kind, Record, Status, Store
 from kgen.regen.identity import check_toolchain, emit_toolchain
@@ -57,9 +59,6 @@ def _is_of(record: Record, origin: Origin) -> bool:
 
 def _stands(folder: Path, kernel: str | None) -> bool:
     """Whether a folder holds a package whole, with that kernel.py."""
-    from kgen.check.package import read_package
-    from kgen.errors.base import KgenError
-
     try:
         package = read_package(folder)
         names = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))["files"]

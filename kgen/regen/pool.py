@@ -19,10 +19,9 @@ from kgen.check.command import ending_of
 from kgen.check.compile_runner import die_with_parent
 from kgen.regen.gpus import gpus_of
 from kgen.regen.tasks import Done, Lost, Made, PackageTask, Task
-from kgen.regen.worker import Worker
+from kgen.regen.worker import RECYCLE_AFTER, Worker
 from kgen.target import Device
 
-RECYCLE_AFTER = 250  # tasks of one process
 ATTEMPTS = 2  # a process can be killed for what another one did to the machine
 _PRELOADED = (
     "kgen.regen.worker",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgen.check.toolchains import has_simulator
-from kgen.errors.base import KgenError
+from kgen.errors.base import CheckFailedError, KgenError, UnsupportedError
 from kgen.errors.regen import NoTargetsError, SameDeviceNameError
 from kgen.golden import Job, jobs_of
 from kgen.layout import MEASURED
@@ -33,7 +33,6 @@ Progress = Callable[[str, float, float], None]  # title; seconds of work that ar
 EXPECTED_SECONDS = {Step.EMIT: 0.15, Step.CHECK: 3.0, Step.TEST: 20.0, Step.BENCH: 60.0}
 SIMULATION_SECONDS = 60.0  # of a check where something simulates the device
 WRITERS = 4  # packages that are written at once: they wait for the disk to have each file
-REFUSED_CODE, FAILED_CODE = 3, 1  # exit codes of what was refused, and of what failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +226,8 @@ class _Run:
         wrong = [record for record in records if record.status is not Status.OK]
         if wrong:
             reason = "\n".join(f"{r.case}: {r.error}" if r.case else f"{r.error}" for r in wrong)
-            code = REFUSED_CODE if wrong[0].status is Status.REFUSED else FAILED_CODE
-            self._tally.failures.append(Failure(planned.title, step, reason, code))
+            error = UnsupportedError if wrong[0].status is Status.REFUSED else CheckFailedError
+            self._tally.failures.append(Failure(planned.title, step, reason, error.exit_code))
         following = steps[steps.index(step) + 1 :]
         if following and not wrong:
             kernel = records[0].kernel_digest

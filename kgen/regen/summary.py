@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgen.errors.base import DeviceMissingError
 from kgen.regen.tasks import Step
 
 INTERRUPTED = 130  # as shells report SIGINT
-NO_DEVICE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ class Summary:
         if self.is_interrupted:
             return INTERRUPTED
         nothing_measured = bool(self.absent) and not self.done[Step.BENCH] + self.kept[Step.BENCH]
-        return max((f.exit_code for f in self.failures), default=NO_DEVICE if nothing_measured else 0)
+        return max(
+            (f.exit_code for f in self.failures), default=DeviceMissingError.exit_code if nothing_measured else 0
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""

@@ -24,12 +24,13 @@ from kgen.golden import as_kgen_error
 from kgen.layout import MEASURED
 from kgen.package.folder import PLAN_FILE
 from kgen.pipeline import run
-from kgen.records import Kind, Record, Status, emit_record, now, records_of_package
+from kgen.records import Kind, Record, Status, emit_record, measured_records, now
 from kgen.regen.failures import failed, refused, short
 from kgen.regen.gpus import is_device
 from kgen.regen.identity import check_toolchain, emit_toolchain, generator
 from kgen.regen.tasks import EmitTask, Made, Origin, PackageTask, Step, Task
 
+RECYCLE_AFTER = 250  # tasks of one process: what libraries keep does not add up
 COMPILED, SIMULATED, TESTED = "compiled", "compiled; simulated, not timed", "compiled; test_kernel.py on the GPU"
 
 
@@ -169,7 +170,7 @@ def _on_gpu(task: PackageTask, folder: Path) -> tuple[tuple[Record, ...], Mappin
         return (_check_record(task, result.compiled, TESTED, failures, gpu=gpus[0].name),), {}
     measured = folder / MEASURED
     files = {p.relative_to(measured).as_posix(): p.read_bytes() for p in measured.rglob("*") if p.is_file()}
-    return tuple(_located(record, task.origin) for record in records_of_package(folder)[1:]), files
+    return tuple(_located(record, task.origin) for record in measured_records(folder)), files
 
 
 def _located(record: Record, origin: Origin) -> Record:

@@ -33,7 +33,7 @@ MAY_SEE = {
     "ir": "errors resources",
     "target": "errors resources ir layout",
     "rules": "errors resources ir",
-    "spec": "errors resources ir frontend",  # frontend: only the importer of Python modules, found at the call
+    "spec": "errors resources ir frontend exchange",  # frontend: only the importer of Python modules, found at the call
     "frontend": "errors resources ir spec",
     "render": "errors resources",
     "families": "errors resources ir spec target rules",
@@ -46,10 +46,10 @@ MAY_SEE = {
     "simulator": "errors",
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
-    "records": "errors target check bench layout",
-    "dashboard": "errors target bench render records",
+    "records": "errors target check bench layout exchange",
+    "dashboard": "errors target bench render records exchange",
     "doctor": "errors target check",
-    "probe": "errors target check bench",
+    "probe": "errors target check bench exchange",
     "support": "errors resources target",
     "request": "errors spec target frontend",
     "solution": "errors ir spec target rules families planning pipeline request",
