@@ -98,7 +98,7 @@ def _rows(name: str, reference: str, inputs: dict[str, str]) -> Problem:
 # What else is as in FlyDSL's kernels: the way of B, the warps of a tile, the k steps that LDS holds.
 B_DIRECT = {"load_path": "b_direct", "warps_m": 1, "warps_n": 4, "mma": 16, "stages": 2}
 ASYNC = {"load_path": "async", "warps_m": 2, "mma": 16, "stages": 2}
-DEEP = {"tile_k": 32, "stages": 4}
+DEEP = {"tile_k": 32, "stages": 3}
 PROBLEMS = (
     _gemm("preshuffle_bf16", "preshuffle", BOTH, "bf16", (128, 128, 64), **B_DIRECT),
     _gemm("preshuffle_fp16", "preshuffle", BOTH, "fp16", (128, 128, 64), **B_DIRECT),

@@ -39,6 +39,20 @@ def shape_of(row: Record) -> str:
     return ",".join(map(str, row["shape"]))
 
 
+MEASURED = ("kgen us", "cuBLAS us", "cuBLAS / kgen", "parity band")
+
+
+def measured(row: Record) -> tuple[str, ...]:
+    """Return the cells under `MEASURED`."""
+    ratio, low, high = row["ratio"]
+    return (
+        f"{row['us']:.2f} ({row['us_spread']:.1%})",
+        f"{row['cublas_us']:.2f} ({row['cublas_spread']:.1%})",
+        f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
+        f"{row['parity'][0]:.3f} to {row['parity'][2]:.3f}",
+    )
+
+
 def few_rows(record: Record) -> str:
     """Products of few rows beside cuBLAS and a kernel that only reads the same bytes."""
     rows = []
@@ -46,14 +60,10 @@ def few_rows(record: Record) -> str:
         if row["faults"]:
             rows.append((shape_of(row), "wrong", *("",) * 6))
             continue
-        ratio, low, high = row["ratio"]
         rows.append(
             (
                 shape_of(row),
-                f"{row['us']:.2f} ({row['us_spread']:.1%})",
-                f"{row['cublas_us']:.2f} ({row['cublas_spread']:.1%})",
-                f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
-                f"{row['parity'][0]:.3f} to {row['parity'][2]:.3f}",
+                *measured(row),
                 f"{row['read_us'] / row['us']:.3f}",
                 f"{row['predicted_us']:.1f}",
                 row["tile"],
@@ -80,14 +90,10 @@ def comparison(record: Record) -> str:
         if row["faults"]:
             rows.append((shape_of(row), "wrong", *("",) * 7))
             continue
-        ratio, low, high = row["ratio"]
         rows.append(
             (
                 f"{shape_of(row)}{' *' if is_large(tuple(row['shape'])) else ''}",
-                f"{row['us']:.2f} ({row['us_spread']:.1%})",
-                f"{row['cublas_us']:.2f} ({row['cublas_spread']:.1%})",
-                f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
-                f"{row['parity'][0]:.3f} to {row['parity'][2]:.3f}",
+                *measured(row),
                 f"{row['predicted_us']:.1f}",
                 f"{row['tflops']:.0f}",
                 f"{row['rel_err']:.1e}",
@@ -96,10 +102,7 @@ def comparison(record: Record) -> str:
         )
     head = (
         "m,n,k",
-        "kgen us",
-        "cuBLAS us",
-        "cuBLAS / kgen",
-        "parity band",
+        *MEASURED,
         "predicted us",
         "TFLOP/s",
         "rel_err",

@@ -13,6 +13,7 @@ from kgen.rules.ruleset import RuleSet, Vocabulary, compile_rules
 from kgen.target import Arch, load_sources
 
 
+@cache
 def family_rules(vocabulary: Vocabulary, arch: Arch, *, lowered: bool = True) -> RuleSet:
     """Return the rules of the vocabulary's family on an arch; without `lowered`, what the hardware allows alone.
 

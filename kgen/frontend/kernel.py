@@ -156,19 +156,13 @@ def _check_product(problem: Problem) -> None:
 
 def simple_operands(problem: Problem) -> dict[str, bool]:
     """Return whether each operand of a product is one loaded element with pointwise operations on it."""
-    definitions = problem.definitions()
 
     def simple(value: str) -> bool:
-        needed, stack = set[str](), [value]
-        while stack:
-            if (name := stack.pop()) not in needed:
-                needed.add(name)
-                stack += operands_of(definitions[name])
-        loads = [definitions[n] for n in needed if isinstance(definitions[n], Load)]
-        rest = [n for n in needed if not isinstance(definitions[n], Load | Map)]
-        steps = [c for s in loads if isinstance(s, Load) for i in s.access.indices for _, c in i.terms]
-        bounded = any(isinstance(s, Load) and s.access.valid for s in loads)
-        return len(loads) == 1 and not rest and not bounded and all(c > 0 for c in steps)
+        needed = problem.needed(value)
+        loads = [s for s in needed if isinstance(s, Load)]
+        steps = [c for s in loads for i in s.access.indices for _, c in i.terms]
+        plain = all(isinstance(s, Load | Map) for s in needed) and all(c > 0 for c in steps)
+        return plain and len(loads) == 1 and not loads[0].access.valid
 
     return {o: simple(o) for s in problem.body if isinstance(s, Contract) for o in (s.lhs, s.rhs)}
 

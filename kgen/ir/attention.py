@@ -100,19 +100,9 @@ class _Reader:
             return None
         return AttentionBody(scores, *sides, score, largest, total, output, *split, divided, empty_rows, out, logsumexp)
 
-    def needed(self, value: str, known: frozenset[str] = frozenset()) -> list[Definition]:
-        """Return what a value is computed from, itself included, in program order; `known` values are not followed."""
-        found: set[str] = set()
-        stack = [value]
-        while stack:
-            if (name := stack.pop()) not in found and name not in known:
-                found.add(name)
-                stack += operands_of(self.definitions[name])
-        return [s for s in self.problem.body if not isinstance(s, Store) and s.result in found]
-
     def is_simple(self, value: str) -> bool:
         """Return whether an operand is one loaded element, read everywhere, with pointwise ops on it."""
-        needed = self.needed(value)
+        needed = self.problem.needed(value)
         loads = [s for s in needed if isinstance(s, Load)]
         steps = [c for s in loads for i in s.access.indices for _, c in i.terms]
         plain = all(isinstance(s, Load | Map) for s in needed) and all(c > 0 for c in steps)
@@ -120,7 +110,7 @@ class _Reader:
 
     def operands(self, output: Contract, scores: str) -> tuple[str, str] | None:
         """Return the operand of the second product that comes from the scores, and the other one."""
-        depends = [any(s.result == scores for s in self.needed(o)) for o in (output.lhs, output.rhs)]
+        depends = [any(s.result == scores for s in self.problem.needed(o)) for o in (output.lhs, output.rhs)]
         if depends == [True, False]:
             return output.lhs, output.rhs
         return (output.rhs, output.lhs) if depends == [False, True] else None
@@ -185,7 +175,7 @@ class _Reader:
 
     def is_score(self, score: str, product: str) -> bool:
         """Return whether a score is made from its product, loads and coordinates by pointwise ops alone."""
-        needed = self.needed(score, frozenset({product}))
+        needed = self.problem.needed(score, frozenset({product}))
         return any(product in operands_of(s) for s in needed) or score == product
 
     def stores(self, output: Contract, largest: Reduce, total: Reduce) -> tuple[Store, Logsumexp | None, bool] | None:
@@ -194,7 +184,7 @@ class _Reader:
         logsumexp: Logsumexp | None = None
         divided = False
         for store in (s for s in self.problem.body if isinstance(s, Store)):
-            needed = self.needed(store.value, frozenset({output.result, total.result}))
+            needed = self.problem.needed(store.value, frozenset({output.result, total.result}))
             used = {store.value, *(o for s in needed for o in operands_of(s))}
             if output.result in used:
                 if out is not None or not all(isinstance(s, Load | Map) for s in needed):
@@ -257,7 +247,7 @@ class _Reader:
     def sides(self, scores: Contract, keys: set[str]) -> tuple[str, str] | None:
         """Return the operands that come from Q and from K: K alone runs along the keys."""
         on_keys = [
-            any(keys & set(s.access.axes) for s in self.needed(o) if isinstance(s, Load))
+            any(keys & set(s.access.axes) for s in self.problem.needed(o) if isinstance(s, Load))
             for o in (scores.lhs, scores.rhs)
         ]
         if on_keys == [False, True]:

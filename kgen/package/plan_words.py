@@ -48,7 +48,7 @@ def quantities_used(plan: Plan) -> tuple[tuple[str, Quantity], ...]:
     peak = plan.device.dense_peak(product_dtype(plan))
     kinds = {isinstance(v, GemmVariant) for v in plan.variants if not isinstance(v, AttentionVariant)}
     left_out = {name for name, _ in plan.device.quantities if name.startswith("dense_peak.")}
-    left_out |= {name for name, _ in plan.device.quantities if name.startswith("fitted.")}
+    left_out |= {name for name, _ in plan.device.quantities if name.startswith(("fitted.", "measured."))}
     left_out -= {name for is_product in kinds for name in _fitted(plan.device, is_product)}
     if any(isinstance(v, AttentionVariant) for v in plan.variants):
         left_out -= set(FITTED_OF_ATTENTION)

@@ -7,7 +7,7 @@ import numpy as np
 
 from kgen.errors.base import UnsupportedError
 from kgen.families.attention.classify import classify_attention
-from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_order, attention_time
+from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_time
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.rules import bind_attention
 from kgen.families.attention.rules_facts import AttentionFacts
@@ -16,7 +16,7 @@ from kgen.ir.attention import holds_two_products
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
 from kgen.planning import TOP
-from kgen.planning.choice import Candidate, Candidates, RankedCandidate
+from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
 from kgen.rules.model import Value
@@ -45,22 +45,16 @@ class RankedAttention(RankedCandidate):
     """An attention candidate with its predicted time; `terms` are of the launch, each resource alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionCandidates(Candidates):
-    """The ranked attention candidates."""
-
-    ranked: tuple[RankedAttention, ...]
-
-
 def solve_attention(
     facts: AttentionFacts, device: Device, *, fixed: Mapping[str, Value] | None = None, top: int | None = TOP
-) -> AttentionCandidates:
+) -> Candidates:
     """Return the best legal candidates of an attention on a device. Raises `NoLegalCandidateError`."""
     legal = legal_attentions(facts, device, fixed=fixed)
     time, order = ordered_attentions(legal, facts, device)
     rows = order if top is None else order[:top]
-    ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
-    return AttentionCandidates(ranked, legal.total, legal.count, legal.rejections)
+    best = legal.at(rows)
+    ranked = tuple(_ranked(best, place, time, int(row)) for place, row in enumerate(rows))
+    return Candidates(ranked, legal.total, legal.count, legal.rejections)
 
 
 def legal_attentions(facts: AttentionFacts, device: Device, *, fixed: Mapping[str, Value] | None = None) -> LegalSet:
@@ -74,7 +68,20 @@ def legal_attentions(facts: AttentionFacts, device: Device, *, fixed: Mapping[st
 def ordered_attentions(legal: LegalSet, facts: AttentionFacts, device: Device) -> tuple[AttentionTime, np.ndarray]:
     """Return the predicted times of legal points, and their rows best first."""
     time = attention_time(legal.columns, facts, device)
-    return time, attention_order(legal.columns, time)
+    return time, order_of(attention_preferences(legal.columns, time))
+
+
+def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime) -> Preferences:
+    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles."""
+    area = columns["tile_m"] * columns["tile_n"]
+    return (
+        Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
+        Preference("parts of the keys", columns["splits"]),
+        Preference("rows of padding", -columns["packed_rows"] % columns["tile_m"]),
+        Preference("head dims to a multiple of", columns["pad"]),
+        Preference("stages", -columns["stages"], columns["stages"]),
+        Preference("scores of a tile", -area, area),
+    )
 
 
 def explain_attention(facts: AttentionFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
@@ -116,12 +123,12 @@ def why_not_fused(problem: Problem, device: Device) -> str | None:
     return None
 
 
-def _ranked(legal: LegalSet, time: AttentionTime, row: int) -> RankedAttention:
+def _ranked(best: LegalSet, place: int, time: AttentionTime, row: int) -> RankedAttention:
     resources = {name: _us(getattr(time, name)[row]) for name in RESOURCES}
     parts = {"parts": _us(time.parts[row])} if time.parts[row] else {}
     once = {"fill": _us(time.fill[row]), "launch": _us(time.launch)}
     return RankedAttention(
-        candidate=AttentionCandidate(legal.point(row), legal.derived(row)),
+        candidate=AttentionCandidate(best.point(place), best.derived(place)),
         time_us=_us(time.total[row]),
         terms=tuple({**resources, **parts, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),

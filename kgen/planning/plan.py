@@ -43,6 +43,7 @@ class Variant:
     choice: RankedCandidate
     runners_up: tuple[RankedCandidate, ...]
     candidates: Candidates
+    fixed: tuple[tuple[str, Value], ...]  # axes that were decided before it was solved, by the spec or another variant
 
     @property
     def family(self) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.form import AttentionForm
 from kgen.families.attention.rules_facts import AttentionFacts
-from kgen.planning.attention import AttentionCandidates, RankedAttention, solve_attention
+from kgen.planning.attention import solve_attention
+from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
 from kgen.target import Device
@@ -20,9 +21,9 @@ class AttentionVariant(Variant):
 
     form: AttentionForm
     facts: AttentionFacts
-    choice: RankedAttention
-    runners_up: tuple[RankedAttention, ...]
-    candidates: AttentionCandidates
+    choice: RankedCandidate
+    runners_up: tuple[RankedCandidate, ...]
+    candidates: Candidates
     section: int
 
 
@@ -60,6 +61,7 @@ def plan_attention(
         choice=choice,
         runners_up=tuple(others),
         candidates=candidates,
+        fixed=tuple(fixed.items()),
         section=_section(form, device),
     )
 

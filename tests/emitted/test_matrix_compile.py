@@ -11,6 +11,8 @@ from kgen.package.write import write_package
 
 pytestmark = pytest.mark.emitted
 
+ENGINES = {"bf16": "HGMMA", "fp16": "HGMMA", "fp8_e4m3": "QGMMA", "int8": "IGMMA"}
+
 
 def show(result: CheckResult, done: int, total: int) -> None:
     """Write one line of progress."""
@@ -37,7 +39,8 @@ def test_the_engine_is_the_planned_one(results: dict[str, CheckResult]) -> None:
         for variant, evidence in zip(emitted_specs.plan_of(name).variants, result.variants, strict=True):
             (kernel,) = evidence.kernels
             found = {sites.kind for sites in kernel.mma}
-            assert found == (set() if variant.load_path == "simt" else {"HGMMA"}), f"{name}, {evidence.variant}"
+            engine = {ENGINES[variant.facts.in_dtype]} if variant.load_path != "simt" else set()
+            assert found == engine, f"{name}, {evidence.variant}"
             if variant.facts.k and variant.load_path == "simt":
                 assert kernel.ffma >= 16 * 16  # a k step of 16, at least 16 products a thread
             if variant.load_path != "simt":
@@ -54,5 +57,6 @@ def test_an_mma_shape_follows_the_tile(results: dict[str, CheckResult]) -> None:
                 continue
             candidate = variant.choice.candidate
             n = candidate.size.n // candidate.number("wg_n")
+            depth = 32 // variant.facts.in_bytes  # a wgmma reads 32 bytes along k
             shapes = {sites.shape.split(".")[0] for sites in evidence.kernels[0].mma}
-            assert shapes == {f"64x{n}x16"}, f"{name}, {evidence.variant}: {shapes}"
+            assert shapes == {f"64x{n}x{depth}"}, f"{name}, {evidence.variant}: {shapes}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import mixed_cases
 import torch
-from cdna_simulation import Made, Script, add_arguments, run, simulate
+from cdna_simulation import Made, Script, add_arguments, answer
 from mixed_programs import judged
 
 from kgen import pipeline
@@ -72,10 +72,7 @@ def main() -> int:
     chosen = arguments.only or list(range(len(mixed_cases.CASES)))
     labels = {index: str(mixed_cases.CASES[index]) for index in chosen}
     script = Script(Path(__file__), labels, emit, SimulatedMixed)
-    if arguments.simulate:
-        simulate(script, arguments.simulate, arguments.target, chosen)
-        return 0
-    return run(script, arguments.target, chosen)
+    return answer(script, arguments, chosen)
 
 
 if __name__ == "__main__":

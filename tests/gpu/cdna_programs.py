@@ -15,7 +15,7 @@ from typing import Any
 
 import programs
 import torch
-from cdna_simulation import Made, Script, add_arguments, run, simulate
+from cdna_simulation import Made, Script, add_arguments, answer
 from program_model import Program
 from random_programs import judged
 
@@ -101,10 +101,7 @@ def main() -> int:
         chosen = of_commit(digest, arguments.count, chosen) if arguments.of_commit else chosen[: arguments.count]
     labels = {index: str(programs.program(index)) for index in chosen}
     script = Script(Path(__file__), labels, emit, SimulatedProgram)
-    if arguments.simulate:
-        simulate(script, arguments.simulate, arguments.target, chosen)
-        return 0
-    return run(script, arguments.target, chosen)
+    return answer(script, arguments, chosen)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulate", type=Path, help="a folder of emitted kernels: the subprocess")
 
 
-def simulate(script: Script, folder: Path, target: str, indices: Sequence[int]) -> None:
+def answer(script: Script, arguments: argparse.Namespace, indices: Sequence[int]) -> int:
+    """Do what the command line says with the chosen programs; return the exit status."""
+    if arguments.simulate:
+        _simulate(script, arguments.simulate, arguments.target, indices)
+        return 0
+    return _run(script, arguments.target, indices)
+
+
+def _simulate(script: Script, folder: Path, target: str, indices: Sequence[int]) -> None:
     """Simulate programs that were emitted, one JSON line each: the program of the subprocess."""
     torch.set_grad_enabled(False)
     simulation = Simulation(load_device(target))
@@ -118,7 +126,7 @@ def _loaded(file: Path) -> ModuleType:
     return module
 
 
-def run(script: Script, target: str, indices: Sequence[int]) -> int:
+def _run(script: Script, target: str, indices: Sequence[int]) -> int:
     """Emit programs, simulate them, and print what is wrong; return 1 if anything is."""
     device = load_device(target)
     with tempfile.TemporaryDirectory() as folder:

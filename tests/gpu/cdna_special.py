@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cdna_simulation import Made, Script, add_arguments, run, simulate
+from cdna_simulation import Made, Script, add_arguments, answer
 from torch.nn import functional as F
 
 from kgen import pipeline
@@ -126,10 +126,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = arguments.only or list(range(len(CASES)))
     script = Script(Path(__file__), {index: str(CASES[index]) for index in chosen}, emit, SimulatedCase)
-    if arguments.simulate:
-        simulate(script, arguments.simulate, arguments.target, chosen)
-        return 0
-    return run(script, arguments.target, chosen)
+    return answer(script, arguments, chosen)
 
 
 if __name__ == "__main__":

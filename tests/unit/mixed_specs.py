@@ -114,3 +114,13 @@ def plan_of(name: str, device: str = "h200") -> Plan:
     plan = made_of(name, device)["plan"]
     assert isinstance(plan, Plan)
     return plan
+
+
+def zeros(name: str, shift: int = 0) -> list[torch.Tensor]:
+    """Return tensors as the reference takes them, `shift` bytes beyond an aligned address."""
+    found = []
+    for t in FUNCTIONS[name][1:]:
+        place = torch.zeros(t.numel() * t.element_size() + 64 + shift, dtype=torch.uint8)
+        start = -place.data_ptr() % 64 + shift
+        found.append(place[start : start + t.numel() * t.element_size()].view(t.dtype).as_strided(t.shape, t.stride()))
+    return found

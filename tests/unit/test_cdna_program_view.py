@@ -71,18 +71,6 @@ class Host:
         monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
         monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))
 
-    @staticmethod
-    def empty(name: str, shift: int = 0) -> list[torch.Tensor]:
-        """Return tensors as the reference takes them, `shift` bytes beyond an aligned address."""
-        found = []
-        for t in mixed_specs.FUNCTIONS[name][1:]:
-            place = torch.zeros(t.numel() * t.element_size() + 64 + shift, dtype=torch.uint8)
-            start = -place.data_ptr() % 64 + shift
-            found.append(
-                place[start : start + t.numel() * t.element_size()].view(t.dtype).as_strided(t.shape, t.stride())
-            )
-        return found
-
     def compiled(self, name: str, device: object) -> object:
         def function(*arguments: object) -> None:
             *taken, stream = arguments
@@ -105,7 +93,7 @@ class Types:
 @pytest.mark.parametrize("name", ALL)
 def test_the_host_launches_every_kernel_in_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     host, plan = Host(name, monkeypatch), mixed_specs.plan_of(name, "mi300x")
-    result = host(*Host.empty(name))
+    result = host(*mixed_specs.zeros(name))
     firsts = [plan.variants_of("default", k)[0] for k in plan.kernels_of("default")]
     assert [n for n, _ in host.launched] == [v.name for v in firsts if not v.form.is_empty]
     (program,) = mixed_specs.made_of(name, "mi300x")["lower"].values()
@@ -116,7 +104,7 @@ def test_the_host_launches_every_kernel_in_order(name: str, monkeypatch: pytest.
 
 
 def test_what_one_kernel_makes_the_next_one_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, (q, k, v) = Host("attention", monkeypatch), Host.empty("attention")
+    host, (q, k, v) = Host("attention", monkeypatch), mixed_specs.zeros("attention")
     out = host(q, k, v)
     (_, first), (_, second), (_, third) = host.launched
     assert first[:2] == (q.data_ptr(), k.data_ptr())
@@ -131,7 +119,7 @@ def test_a_product_that_splits_k_gets_memory_for_the_sums_of_all_parts(monkeypat
     assert "sums_0 = torch.empty_strided(*made[2], dtype=torch.float32, device=device)" in text["kernel"]
     assert f"(({max(parts) * 16 * 64},), (1,))" in text["PLAN"]
     assert re.search(r"fx\.BFloat16, fx\.BFloat16, fx\.BFloat16, fx\.Float32\)", text["POINTERS"])
-    host, tensors = Host("split_softmax", monkeypatch), Host.empty("split_softmax")
+    host, tensors = Host("split_softmax", monkeypatch), mixed_specs.zeros("split_softmax")
     host(*tensors)
     (_, product), (_, loop) = host.launched
     assert product[:2] == tuple(t.data_ptr() for t in tensors) and product[2] == loop[0] and len(set(product)) == 4
@@ -139,12 +127,12 @@ def test_a_product_that_splits_k_gets_memory_for_the_sums_of_all_parts(monkeypat
 
 def test_the_host_takes_the_variant_that_the_addresses_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host("two_linears", monkeypatch)
-    host(*Host.empty("two_linears", shift=2))
+    host(*mixed_specs.zeros("two_linears", shift=2))
     assert [name for name, _ in host.launched] == ["default_0_staged_any", "default_1_staged_any"]
 
 
 def test_an_updated_tensor_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, tensors = Host("in_place", monkeypatch), Host.empty("in_place")
+    host, tensors = Host("in_place", monkeypatch), mixed_specs.zeros("in_place")
     host(*tensors)
     (_, product), _ = host.launched
     assert product == tuple(tensors[i].data_ptr() for i in (1, 2, 0, 0))
@@ -153,7 +141,7 @@ def test_an_updated_tensor_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("wrong", ["shape", "strides", "type"])
 def test_other_tensors_are_refused_with_what_is_accepted(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host("linear_softmax", monkeypatch)
-    x, w, b = Host.empty("linear_softmax")
+    x, w, b = mixed_specs.zeros("linear_softmax")
     other = {"shape": x[:3], "strides": x.t().contiguous().t(), "type": x.to(torch.float16)}[wrong]
     with pytest.raises(ValueError, match=r"one GPU: torch.bfloat16 \(64, 128\) strides \(128, 1\), .* Found: torch"):
         host(other, w, b)

@@ -133,18 +133,6 @@ class Host:
             exec(text, self.scope)
         monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
 
-    @staticmethod
-    def empty(name: str, shift: int = 0) -> list[torch.Tensor]:
-        """Return tensors as the reference takes them, `shift` bytes beyond an aligned address."""
-        found = []
-        for t in mixed_specs.FUNCTIONS[name][1:]:
-            place = torch.zeros(t.numel() * t.element_size() + 64 + shift, dtype=torch.uint8)
-            start = -place.data_ptr() % 64 + shift
-            found.append(
-                place[start : start + t.numel() * t.element_size()].view(t.dtype).as_strided(t.shape, t.stride())
-            )
-        return found
-
     def compiled(self, name: str, device: object) -> tuple[object, tuple[int, ...]]:
         after = (132,) if name in self.scope["PERSISTENT"] else ()
         return (lambda *tensors: self.launched.append((name, tensors))), after
@@ -155,7 +143,7 @@ class Host:
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_host_launches_every_kernel_in_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    host, tensors, plan = Host(name, monkeypatch), Host.empty(name), mixed_specs.plan_of(name)
+    host, tensors, plan = Host(name, monkeypatch), mixed_specs.zeros(name), mixed_specs.plan_of(name)
     result = host(*tensors)
     firsts = [plan.variants_of("default", k)[0] for k in plan.kernels_of("default")]
     assert [n for n, _ in host.launched] == [v.name for v in firsts if not v.form.is_empty]
@@ -173,7 +161,7 @@ def test_the_host_launches_every_kernel_in_order(name: str, monkeypatch: pytest.
 
 
 def test_what_one_kernel_makes_the_next_one_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, (q, k, v) = Host("attention", monkeypatch), Host.empty("attention")
+    host, (q, k, v) = Host("attention", monkeypatch), mixed_specs.zeros("attention")
     out = host(q, k, v)
     (_, first), (_, second), (_, third) = host.launched
     assert first[0] is q and first[1] is k and first[-1] == 132 == third[-1]
@@ -183,12 +171,12 @@ def test_what_one_kernel_makes_the_next_one_reads(monkeypatch: pytest.MonkeyPatc
 
 def test_the_host_takes_the_variant_that_the_addresses_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host("two_linears", monkeypatch)
-    host(*Host.empty("two_linears", shift=2))
+    host(*mixed_specs.zeros("two_linears", shift=2))
     assert [name for name, _ in host.launched] == ["default_0_staged_any", "default_1_staged_any"]
 
 
 def test_bools_are_launched_as_bytes_where_a_loop_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, tensors = Host("mask", monkeypatch), Host.empty("mask")
+    host, tensors = Host("mask", monkeypatch), mixed_specs.zeros("mask")
     result = host(*tensors)
     product, *loops = host.launched
     assert any(t.dtype is torch.bool for t in product[1] if isinstance(t, torch.Tensor))
@@ -197,7 +185,7 @@ def test_bools_are_launched_as_bytes_where_a_loop_reads_them(monkeypatch: pytest
 
 
 def test_an_updated_tensor_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, tensors = Host("in_place", monkeypatch), Host.empty("in_place")
+    host, tensors = Host("in_place", monkeypatch), mixed_specs.zeros("in_place")
     host(*tensors)
     (_, product), _ = host.launched
     assert product[0] is product[3] is tensors[0]
@@ -205,7 +193,7 @@ def test_an_updated_tensor_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_other_tensors_are_refused_with_what_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host("linear_softmax", monkeypatch)
-    x, w, b = Host.empty("linear_softmax")
+    x, w, b = mixed_specs.zeros("linear_softmax")
     with pytest.raises(ValueError, match=r"takes CUDA tensors: default: x bf16\[64,128\], w bf16.* Found: torch.bf"):
         host(x[:3], w, b)
 

@@ -2,10 +2,10 @@
 
 from kgen.backends.cutedsl.program_views import ProgramHostView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import base_addresses, launch_entries, launches_of, rules_entries, tables
+from kgen.backends.program.host import allocation_entry, launch_entries, launch_of, launches_of, rules_entries, tables
 from kgen.backends.program.views import EntryView, ProgramCaseView
 from kgen.backends.source.file_text import allocation_shapes, allocations, plan_key, returned, unread_arguments
-from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
+from kgen.backends.source.lines import Lines, bracketed
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmVariant
 
@@ -29,7 +29,7 @@ def program_host_view(source: HostSource) -> ProgramHostView:
         first=arguments[0],
         unread=unread_arguments(program, shown, frozenset(t for part in parts for t in part.tensors)),
         allocations=allocations(program, shown),
-        calls=tuple(_call(source, index) for index in range(len(parts))),
+        calls=tuple(launch_of(source, index, "run") for index in range(len(parts))),
         result=returned(program, shown),
         may_be_empty=any(v.form.is_empty for v in plan.variants),
     )
@@ -40,16 +40,8 @@ def _arguments(program: Program, shown: dict[str, str]) -> Lines:
 
 
 def _case(source: HostSource, case: str, program: Program) -> ProgramCaseView:
-    shapes = allocation_shapes(program)
     return ProgramCaseView(
         key=plan_key(program),
-        allocations=(f"{tuple_text(shapes)},",) if len(shapes) == 1 else listed("(", shapes, "),"),
+        allocations=allocation_entry(allocation_shapes(program)),
         launches=launches_of(source, case, program),
     )
-
-
-def _call(source: HostSource, index: int) -> Lines:
-    """Return the launch of a kernel."""
-    part = source.parts[index]
-    taken = (f"launches[{index}]", "device", base_addresses(source, part), *part.arguments)
-    return bracketed("run(", taken, ")", indent=12)

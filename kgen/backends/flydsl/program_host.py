@@ -8,10 +8,10 @@ from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_host import accepted_types
 from kgen.backends.flydsl.program_views import CdnaCaseView, CdnaProgramHostView, LoopsView, ProductsView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import base_addresses, launch_entries, launches_of, rules_entries, tables
+from kgen.backends.program.host import allocation_entry, launch_entries, launch_of, launches_of, rules_entries, tables
 from kgen.backends.program.views import EntryView
 from kgen.backends.source.file_text import allocated_tensors, allocation_shapes, allocations, plan_key, returned
-from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
+from kgen.backends.source.lines import Lines, bracketed
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmVariant, gemm_plan
 from kgen.render import render
@@ -56,7 +56,10 @@ def _host_view(source: HostSource) -> CdnaProgramHostView:
         parameters=arguments,
         first=arguments[0],
         allocations=(*allocations(program, shown, arch.torch_name), *_sums_allocations(source)),
-        calls=tuple(_call(source, index) for index in range(len(source.parts))),
+        calls=tuple(
+            launch_of(source, index, "run_product" if part.is_product else "run_loop")
+            for index, part in enumerate(source.parts)
+        ),
         result=returned(program, shown),
     )
 
@@ -79,11 +82,10 @@ def _closed(items: Lines) -> str:
 
 
 def _case(source: HostSource, case: str, program: Program) -> CdnaCaseView:
-    shapes = (*allocation_shapes(program), *_sums_shapes(source, case))
     return CdnaCaseView(
         key=plan_key(program),
         accepted=accepted_types(program, source.plan.device.arch),
-        allocations=(f"{tuple_text(shapes)},",) if len(shapes) == 1 else listed("(", shapes, "),"),
+        allocations=allocation_entry((*allocation_shapes(program), *_sums_shapes(source, case))),
         launches=launches_of(source, case, program),
     )
 
@@ -115,10 +117,3 @@ def _sums_allocations(source: HostSource) -> Lines:
         name = sums_name(number, source.shown)
         lines.append(f"{name} = torch.empty_strided(*made[{place}], dtype={dtype}, device=device)  # over parts of k")
     return tuple(lines)
-
-
-def _call(source: HostSource, index: int) -> Lines:
-    """Return the launch of a kernel."""
-    part = source.parts[index]
-    taken = (f"launches[{index}]", "device", base_addresses(source, part), *part.arguments)
-    return bracketed("run_product(" if part.is_product else "run_loop(", taken, ")", indent=12)

@@ -60,7 +60,8 @@ def device_text(variant: LoopVariant, names: dict[str, str], problem: Problem, d
         case "flat":
             template, view = "flat", _flat_view(signature, body)
         case schedule:
-            template, view = schedule, _reduction_view(signature, body, schedule)
+            template = "resident" if schedule in HELD else schedule
+            view = _reduction_view(signature, body, schedule)
     entered = (dialect.entered.format(names[t]) for t in tensors_of(problem) if dialect.entered and t not in far)
     view = replace(view, accesses=(*view.accesses, *entered))
     text = render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
@@ -102,7 +103,7 @@ def _flat_view(signature: Lines, body: LoopBody) -> FlatKernelView:
 
 
 def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKernelView:
-    in_rows, is_held = body.form.layout is Layout.ROWS, schedule in HELD
+    in_rows, is_held, staged = body.form.layout is Layout.ROWS, schedule in HELD, body.reads.staged
     depth = 0 if is_held else 4  # what streams stands in the loop over chunks
     setup, reads = body.values.row_values(0), body.reads.statements(ReadTime.EARLY)
     phases = tuple(body.reductions.phase(level) for level in range(body.form.phases))
@@ -121,9 +122,11 @@ def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKern
         column=column_of_vector(schedule, in_rows=in_rows),
         chunk="(v.steps * lanes * v.vec)" if in_rows else "(v.steps * lanes)",
         setup=fitted_lines(setup, 4),
-        fragments=body.reads.staging() if body.reads.staged else body.reads.fragments(ReadTime.EARLY, "v.steps"),
-        vectors=body.reads.vectors(),
+        fragments=body.reads.staging() if staged else body.reads.fragments(ReadTime.EARLY, "v.steps"),
+        vectors=body.reads.vectors() if staged else (),
         reads=fitted_lines(reads, 8 + depth),
+        arrived=("await_staged()",) if staged else (),
+        before_pass=("leave_in_smem()",) if staged else (),
         phases=tuple(fitted_phase(phase, depth) for phase in phases),
         outputs=stores.fragments,
         late_fragments=body.reads.fragments(ReadTime.LATE, "1"),

@@ -27,22 +27,16 @@ class Gathering(Protocol):
     def first(self, value: str, free: Callable[[], str]) -> Lines:
         """Return the statements that take in an element for the first time; `free` gives a name that nothing has."""
 
-    def second(self, value: str, free: Callable[[], str]) -> Lines:
-        """Return the statements that take in an element again, none where once is enough."""
-
     def folded(self) -> str:
         """Return the statement that joins what was found to the state."""
-
-
-MET_TWICE = (Combine.SUMEXP,)
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
     """M2: sums of the distances from the first element of the thread and of their squares, which one pass gives.
 
-    No variance is lost: that element is at most as many times the deviation away from the mean as a thread has
-    elements, so that the sum of squares exceeds the deviations at most as many times.
+    No variance is lost: of n elements none is more than sqrt(n - 1) standard deviations away from their mean, so that
+    the sum of squares is at most n times that of the deviations.
     """
 
     state: State
@@ -66,10 +60,6 @@ class Moments:
             f"{square} = {square} + {distance} * {distance}",
         )
 
-    def second(self, value: str, free: Callable[[], str]) -> Lines:
-        """Return no statement: once is enough."""
-        return ()
-
     def folded(self) -> str:
         """Return the statement that joins what was found to the state."""
         names = ", ".join(self.element(n) for n in self.state.names)
@@ -81,7 +71,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Exponents:
-    """SUMEXP: the largest first, then the exponentials about it."""
+    """SUMEXP: the largest first, then the exponentials about it, for which elements are met twice."""
 
     state: State
     element: Element

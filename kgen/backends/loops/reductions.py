@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgen.backends.loops.gathering import MET_TWICE, Gathering, follows_from, gathering_of
+from kgen.backends.loops.gathering import Exponents, Gathering, follows_from, gathering_of
 from kgen.backends.loops.states import State, StateMaker
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.loops.text import Block, Phase
@@ -91,10 +91,10 @@ class ReductionPrinter:
             self._filled(n, self.words.carried(g.reduce.dtype), value) for g in gathered for n, value in g.way.partials
         ]
         scope = self.symbols.scope()
-        again = [g for g in gathered if g.reduce.combine in MET_TWICE]
-        self.values.compute([g.reduce.operand for g in again], scope)
-        for g in again:
-            scope.lines += g.way.second(self.values.entering(g.reduce, g.state, scope), scope.temporary)
+        again = [(g, g.way) for g in gathered if isinstance(g.way, Exponents)]
+        self.values.compute([g.reduce.operand for g, _ in again], scope)
+        for g, way in again:
+            scope.lines += way.second(self.values.entering(g.reduce, g.state, scope), scope.temporary)
         per_row = self.symbols.in_columns
         return [
             Block(False, False, tuple(sums)),

@@ -11,7 +11,8 @@ from kgen.backends.source.lines import Lines
 class LoopKernelView:
     """One kernel that keeps or streams rows; `column` is the first column of vector `s`, `chunk` columns of a pass.
 
-    `fragments` hold what is read, in registers or in smem; `vectors` take vector `s` from smem.
+    `fragments` hold what is read, in registers or staged in smem. Of staged elements `arrived` awaits the copies,
+    `before_pass` stands before each pass over them, and `vectors` take vector `s`; else these are empty.
     """
 
     signature: Lines
@@ -25,6 +26,8 @@ class LoopKernelView:
     fragments: Lines
     vectors: Lines
     reads: Lines
+    arrived: Lines
+    before_pass: Lines
     phases: tuple[Phase, ...]
     outputs: Lines
     late_fragments: Lines

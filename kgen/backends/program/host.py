@@ -2,7 +2,7 @@
 
 from kgen.backends.program.dialect import HostSource, Part
 from kgen.backends.source.file_text import choices
-from kgen.backends.source.lines import Lines, listed, tuple_text
+from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.ir.program import Program
 
 
@@ -21,6 +21,18 @@ def launch_entries(source: HostSource) -> Lines:
 def rules_entries(source: HostSource) -> Lines:
     """Return the rules of each variant, as entries of a dict."""
     return tuple(f'"{v.name}": {v.rules},' for part in source.parts for v in part.variants)
+
+
+def allocation_entry(shapes: Lines) -> Lines:
+    """Return the shapes and strides of the tensors that a case makes, as an entry of its tuple."""
+    return (f"{tuple_text(shapes)},",) if len(shapes) == 1 else listed("(", shapes, "),")
+
+
+def launch_of(source: HostSource, index: int, function: str) -> Lines:
+    """Return the launch of a kernel by a function of the host code."""
+    part = source.parts[index]
+    taken = (f"launches[{index}]", "device", base_addresses(source, part), *part.arguments)
+    return bracketed(f"{function}(", taken, ")", indent=12)
 
 
 def launches_of(source: HostSource, case: str, program: Program) -> Lines:

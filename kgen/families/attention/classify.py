@@ -22,7 +22,7 @@ from kgen.ir.access import Access
 from kgen.ir.attention import AttentionBody, attention_body
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
-from kgen.ir.problem import Const, Definition, Index, Load, Map, Problem, Store, operands_of
+from kgen.ir.problem import Const, Index, Load, Map, Problem, operands_of
 
 Fold = tuple[str, ...]  # axes that act as one, outermost first
 NARROW_RESULTS = frozenset({DType.BF16, DType.FP16})
@@ -71,10 +71,10 @@ class _Classifier:
         self.out = self.walk(body.out.access)
         self.lse = self.walk(body.logsumexp.store.access) if body.logsumexp else None
         known = frozenset({body.scores.result})
-        self.score_statements = self.needed(body.score, known)
+        self.score_statements = self.problem.needed(body.score, known)
         self.score_loads = [s for s in self.score_statements if isinstance(s, Load)]
         self.output = self.divided()
-        self.epilogue = self.needed(body.out.value, frozenset({self.output}))
+        self.epilogue = self.problem.needed(body.out.value, frozenset({self.output}))
         self.epilogue_loads = [s for s in self.epilogue if isinstance(s, Load)]
 
     def run(self) -> AttentionForm:
@@ -113,22 +113,12 @@ class _Classifier:
     def refused(self, found: str) -> NotOneAttentionError:
         return NotOneAttentionError(problem=self.problem.name, found=found)
 
-    def needed(self, value: str, known: frozenset[str]) -> list[Definition]:
-        """Return what a value is computed from, itself included, in program order; `known` values are not followed."""
-        found: set[str] = set()
-        stack = [value]
-        while stack:
-            if (name := stack.pop()) not in found and name not in known:
-                found.add(name)
-                stack += operands_of(self.definitions[name])
-        return [s for s in self.problem.body if not isinstance(s, Store) and s.result in found]
-
     def walk(self, access: Access) -> _Walk:
         found = strides_of(self.problem, access)
         return _Walk(access, {a: s for a, s in found.along.items() if self.extents[a] != 1}, found.offset)
 
     def operand(self, value: str) -> _Walk:
-        load = next(s for s in self.needed(value, frozenset()) if isinstance(s, Load))
+        load = next(s for s in self.problem.needed(value) if isinstance(s, Load))
         return self.walk(load.access)
 
     def divided(self) -> str:
@@ -262,7 +252,7 @@ class _Classifier:
     # Element types, scale and mask.
 
     def source(self, value: str) -> DType:
-        return next(s.dtype for s in self.needed(value, frozenset()) if isinstance(s, Load))
+        return next(s.dtype for s in self.problem.needed(value) if isinstance(s, Load))
 
     def mma_dtype(self) -> DType:
         """Return the type that both products are taken in: that of Q, K and V in memory.

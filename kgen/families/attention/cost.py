@@ -100,14 +100,6 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     )
 
 
-def attention_order(columns: Columns, time: AttentionTime) -> np.ndarray:
-    """Sort by time; then fewer splits, rows and dims of padding, more stages, larger tiles, the solver's order."""
-    area = columns["tile_m"] * columns["tile_n"]
-    padding = -columns["packed_rows"] % columns["tile_m"]
-    keys = (-area, -columns["stages"], columns["pad"], padding, columns["splits"], np.round(time.total, 3))
-    return np.lexsort(keys)
-
-
 def _steps(columns: Columns, facts: AttentionFacts) -> Array:
     """Return the tiles of keys that an average tile of rows visits: where a mask skips some, part of two is in vain."""
     everything = ceil_div(facts.keys, columns["tile_n"])

@@ -38,9 +38,7 @@ TAIL = 0.08  # of the time over the number of grid waves, while the last CTAs le
 CONTENTION = 6.6  # exponent of the generalised mean that joins resources
 DRAIN = 0.13  # of the time of a unit with as many threads, for it is not full while its CTAs start, exchange and end
 FEW_THREADS = 256
-# Issue slots of one shuffle step of a state, by its parts: a sum; a position, or exponentials; moments. Of more parts,
-# of several reductions, each about as many as a sum of all.
-JOIN_CYCLES = {1: 1.6, 2: 6.4, 3: 14.4}
+JOIN_CYCLES = 1.6  # issue slots of one shuffle step of one state, and of its square: each part meets the others
 SERIAL = 0.2  # of the computing that a lone CTA on a unit does while nothing is loaded
 L1_COST = 0.34  # of a read that hits L1, in terms of memory
 L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
@@ -74,6 +72,7 @@ class LoopTime:
     rereads: Array  # whether a row is read more than once
     steps: Array  # vectors of a thread in flight; so few that fewer are no better count alike
     sharing: Array  # threads along a row
+    staged: Array  # whether elements lie in smem
     run: Array  # neighbouring bytes that a CTA reads at once, in terms of a long run: 1 at most
 
 
@@ -97,7 +96,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     slots_per_us = device.value("fitted.unit_lanes") * device.value("quantities.clock") * 1e3 * units
     taken = np.where(shape.staged, STAGED_CYCLES * (facts.phases + facts.writes_elements), 0.0)
     of_element = VECTOR_CYCLES / shape.vec + OP_CYCLES * facts.ops + taken
-    work = elements * shape.padding * of_element + _joins(shape, facts)
+    work = elements * shape.padding * of_element + _joins(shape, facts, device)
     latency, launch = device.value("fitted.loop_latency"), device.value("fitted.launch")
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
     round_trips = latency * ceil_div(wanted, in_flight)
@@ -130,6 +129,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         efficiency=ctas / (waves * slots),
         rereads=(shape.sweeps > 1) & (shape.chunks > 1),
         steps=np.maximum(shape.steps, FEW_STEPS[facts.layout] * np.where(shape.vec > 1, 1, 2)),
+        staged=shape.staged,
         sharing=shape.row_threads if facts.layout == "rows" else np.ones_like(shape.vec),
         run=np.minimum(shape.run / LONG_RUN[facts.layout], 1),
     )
@@ -200,23 +200,16 @@ def _missed(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     return np.where(shape.cluster > 1, 1.0, np.clip((footprint - left * 0.8) / left, 0.0, 1.0))
 
 
-def _joins(shape: _Shape, facts: LoopFacts) -> Array:
+def _joins(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return the issue slots, over all threads, of joining what the threads of a row found."""
-    warps = np.maximum(shape.row_threads / 32, 1) * shape.cluster
-    in_turn = np.maximum(warps / 32 - 1, 0)  # states of warps that a lane joins before its warp does
-    over_warps = np.log2(np.minimum(warps, 32)) + in_turn
-    steps = (
-        np.log2(np.minimum(shape.row_threads, 32)) + over_warps
-        if facts.layout == "rows"
-        else shape.row_threads + shape.vec
-    )
-    return (
-        shape.ctas
-        * shape.threads
-        * facts.phases
-        * steps
-        * JOIN_CYCLES.get(facts.states, JOIN_CYCLES[1] * facts.states**2)
-    )
+    if facts.layout == "rows":
+        lanes = device.arch.limit("warp_size").value
+        warps = np.maximum(shape.row_threads / lanes, 1) * shape.cluster
+        in_turn = np.maximum(warps / lanes - 1, 0)  # states of warps that a lane joins before its warp does
+        steps = np.log2(np.minimum(shape.row_threads, lanes)) + np.log2(np.minimum(warps, lanes)) + in_turn
+    else:
+        steps = shape.row_threads + shape.vec
+    return shape.ctas * shape.threads * facts.phases * steps * facts.states**2 * JOIN_CYCLES
 
 
 def _exchange(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
