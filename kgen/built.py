@@ -4,12 +4,10 @@ Stands above the pipeline. The one place where a finished package is imported by
 one that has to see to it that only one DSL is loaded.
 """
 
-import hashlib
 import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain
 from operator import attrgetter
@@ -39,7 +37,7 @@ from kgen.frontend.trace import Trace, trace_live
 from kgen.ir.graph import GraphInput, InputKind
 from kgen.package.write import write_package
 from kgen.pipeline import run
-from kgen.resources import targets_dir, templates_dir
+from kgen.resources import sources_digest
 from kgen.spec.model import Spec
 from kgen.target import Device, all_devices, list_devices, load_device
 
@@ -189,18 +187,6 @@ def build_key(spec: Spec, traced: Trace, device: Device) -> str:
             "distributions": compiler_versions(),
         }
     )
-
-
-@cache
-def sources_digest() -> str:
-    """Return the digest of kgen's code, templates and target files: in a checkout a version number says too little."""
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for folder in (package, templates_dir(), targets_dir()):
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
 
 
 def _emit(spec: Spec, device: Device, folder: Path) -> None:

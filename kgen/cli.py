@@ -23,7 +23,12 @@ from rich.console import Console
 from rich.text import Text
 
 from kgen.cli_bench import memory, utilization
+from kgen.cli_dashboard import dashboard
+from kgen.cli_diff import diff
 from kgen.cli_measure import bench, port, report, tune
+from kgen.cli_probe import probe
+from kgen.cli_records import records
+from kgen.cli_regen import regen
 from kgen.errors.base import KgenError
 from kgen.errors.cli import ArgumentsConflictError, FaultError, ReferenceExitedError, UnknownStageError
 from kgen.show.answer import Answer, of_error, of_failure
@@ -219,7 +224,8 @@ def root(
 
 
 app.add_typer(memory, name="memory")
-for command in (bench, tune, port, report, utilization):
+app.add_typer(records, name="records")
+for command in (bench, tune, port, report, utilization, probe, regen, diff, dashboard):
     app.command()(command)
 
 

@@ -121,7 +121,7 @@ def _missing(components: tuple[Component, ...], gpus: tuple[GpuMatch, ...]) -> I
         if match.device is None:
             yield Missing(
                 f"a device file for {match.gpu.name} ({match.gpu.isa}, {match.gpu.compute_units} units)",
-                "write targets/<arch>/devices/<name>.yaml, or name the nearest device with --target",
+                "`kgen probe -o FILE` writes one for --target FILE; or name the nearest device",
             )
 
 

@@ -1,4 +1,4 @@
-"""Put a finished folder in the place of another in one step, and mend what a killed process left behind.
+"""Put a finished folder, or file, in the place of another in one step, and mend what a killed process left behind.
 
 On Linux `renameat2(RENAME_EXCHANGE)` swaps two folders atomically. Where that is missing, the old folder steps aside
 under a known name first; a process killed between the two renames leaves it there, whole, and `recover` puts it back.
@@ -16,6 +16,16 @@ from pathlib import Path
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _NOT_HERE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})  # no such call, or not on this file system
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Put a file in place of what is there, whole or not at all; several processes may do so at once."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def incoming(folder: Path) -> Path:

@@ -83,7 +83,7 @@ def jobs_of(files: Iterable[Path], targets: Sequence[str], out: Path) -> tuple[J
             if not (targets or spec.targets):
                 raise NoTargetError(name=spec.name, known=", ".join(list_devices()))
         except Exception as error:
-            jobs.append(Job(file, None, "", None, _as_kgen_error(error)))
+            jobs.append(Job(file, None, "", None, as_kgen_error(error)))
             continue
         for device in dict.fromkeys(targets or spec.targets):
             jobs.append(_job(file, spec, device, out, makers))
@@ -108,10 +108,10 @@ def do_jobs(jobs: Iterable[Job], *, compare: bool) -> Iterator[Outcome]:
         try:
             yield _do(job, compare)
         except Exception as error:
-            yield Outcome(job, None, None, _as_kgen_error(error))
+            yield Outcome(job, None, None, as_kgen_error(error))
 
 
-def _as_kgen_error(error: Exception) -> KgenError:
+def as_kgen_error(error: Exception) -> KgenError:
     """Return a refusal as it is, and a fault of kgen as one that the other jobs survive."""
     if isinstance(error, KgenError):
         return error

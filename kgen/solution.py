@@ -6,9 +6,11 @@ compares candidates by where their predicted time goes.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import gcd
 
+from kgen.errors.base import UnsupportedError
 from kgen.errors.cli import (
     ChoiceError,
     ExtentsError,
@@ -18,8 +20,12 @@ from kgen.errors.cli import (
     PointError,
     TileError,
 )
+from kgen.families.classify import classify
 from kgen.families.gemm.rules_facts import IN_DTYPES, OUT_DTYPES, GemmFacts, copies_of
+from kgen.families.rules_files import has_rules
+from kgen.ir.attention import holds_two_products
 from kgen.ir.dtype import DType
+from kgen.ir.program import Program
 from kgen.planning.candidates import RESOURCES, RankedGemm
 from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.planning.fixed import fixed_axes
@@ -164,7 +170,7 @@ def kernel_questions(spec: Spec, device: Device, case: str | None) -> tuple[Ques
     problems, forms = made["partition"][chosen.id].problems, made["classify"][chosen.id]
     fixed = fixed_axes(spec.fixed_for(chosen.id), tuple(dict.fromkeys(form.family for form in forms)), device)
     title = f"{spec.name}, case {chosen.id}"
-    return tuple(
+    asked = tuple(
         Question(
             title=title if len(problems) == 1 else f"{title}, kernel {problem.name}",
             kernel=problem.name,
@@ -175,6 +181,26 @@ def kernel_questions(spec: Spec, device: Device, case: str | None) -> tuple[Ques
         )
         for problem, form in zip(problems, forms, strict=True)
     )
+    return (*asked, *_unprinted(made["lower"][chosen.id], device, asked, title))
+
+
+def _unprinted(program: Program, device: Device, asked: Sequence[Question], title: str) -> list[Question]:
+    """Return a question per attention for which the hardware has rules, and which runs in kernels of several families.
+
+    It is about what one kernel could be: none of these candidates is emitted.
+    """
+    found: list[Question] = []
+    for problem in program.problems if program.plain and has_rules("attention", device.arch) else ():
+        if not holds_two_products(problem) or any(q.solver.family == "attention" for q in asked):
+            continue
+        with suppress(UnsupportedError):
+            solver = solver_of(classify(problem, device), device)
+            solver.solve({}, 1)
+            name = f"{problem.name}_attention"
+            found.append(
+                Question(f"{title}, {name}: as one kernel, which no template prints", name, device, solver, {})
+            )
+    return found
 
 
 def explain_point(solver: Solver, fixed: Mapping[str, Value], point: Mapping[str, Value]) -> Why:

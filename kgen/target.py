@@ -6,7 +6,7 @@ probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each na
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
 from enum import StrEnum
@@ -16,18 +16,25 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, StreamMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from kgen.errors.base import Where
 from kgen.errors.target import (
     DeviceFileMissingError,
     TargetFieldError,
     TargetSyntaxError,
+    UnknownArchError,
     UnknownDeviceError,
     UnknownSourceError,
 )
 from kgen.ir.dtype import DType
+from kgen.layout import DEVICE_FILE
 from kgen.resources import resource_root, targets_dir
 
+_PEAKS = {
+    **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
+    "int8": "TOP/s",
+}
 # Quantities of a device file: section -> name -> unit.
 UNITS: Mapping[str, Mapping[str, str]] = {
     "quantities": {
@@ -42,9 +49,16 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "last_level_cache": "MB",
         "board_power": "W",
     },
-    "dense_peak": {
-        **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
-        "int8": "TOP/s",
+    "dense_peak": _PEAKS,
+    "measured": {  # by `kgen probe`: what torch and the vendor's libraries reach; no plan reads them
+        "copy_bandwidth": "TB/s",  # read and written
+        "read_bandwidth": "TB/s",
+        "l2_copy_bandwidth": "TB/s",  # the same copy of what the L2 holds, without the launch: no more than that
+        "launch": "us",  # an empty kernel among its like in a graph
+        **_PEAKS,  # products of random operands by the vendor's library, the best of several large shapes
+        "sustained_mma": "TFLOP/s",  # of one type, for a second on end: what the power limit leaves
+        "sustained_clock": "GHz",  # meanwhile
+        "sustained_power": "W",
     },
     "fitted": {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
@@ -72,6 +86,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "part_rate": "GB/s",  # of such sums into the smem of one compute unit
     },
 }
+RATE_UNITS = {name: unit.replace("T", "", 1).replace("/s", "/clk") for name, unit in _PEAKS.items()}  # of an arch
 REQUIRED = ("compute_units", "dies", "clock", "memory", "memory_bandwidth", "l2")
 # Element type of a problem -> the peak that bounds its products.
 PEAK_OF = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
@@ -107,14 +122,24 @@ _PER_SECOND = {"TFLOP/s": 1e12, "TOP/s": 1e12, "TB/s": 1e12}
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """The 10th and 90th percentile of a measurement whose median is the number, and how many samples it has."""
+
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, the id of its source and its confidence."""
+    """A number with its unit, the id of its source and its confidence; with its spread where it was sampled."""
 
     value: float | int
     unit: str
     source: str
     confidence: Confidence
     note: str = ""
+    spread: Spread | None = None
 
     @property
     def per_second(self) -> float:
@@ -126,12 +151,14 @@ class Quantity:
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""
+        sampled = {} if self.spread is None else {"spread": asdict(self.spread)}
         return {
             "value": self.value,
             "unit": self.unit,
             "source": self.source,
             "confidence": str(self.confidence),
             "note": self.note or None,
+            **sampled,
         }
 
 
@@ -193,6 +220,7 @@ class Arch:
     machine_code: MachineCode
     instructions: tuple[InstructionShape, ...]
     limits: tuple[tuple[str, Quantity], ...]
+    rates: tuple[tuple[str, Quantity], ...] = ()  # dense operations of one unit in a cycle, by name of a dense peak
 
     def limit(self, name: str) -> Quantity:
         """Return a limit by name."""
@@ -213,13 +241,28 @@ class Arch:
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """When and with what `kgen probe` wrote a device file: it dates every number whose source is `probe`."""
+
+    date: str
+    gpu: str  # as its driver names it
+    driver: str
+    torch: str
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU model; quantities are named `section.name` with the sections of `UNITS`."""
+    """One GPU model; quantities are named `section.name` with the sections of `UNITS`.
+
+    `arch` has the limits of this device, which may be others than those of its arch at large.
+    """
 
     name: str
     title: str
     arch: Arch
     quantities: tuple[tuple[str, Quantity], ...]
+    probe: Probe | None = None  # None: nobody probed it
+    text: str = ""  # of its file, where kgen does not ship it: its packages carry it along
 
     def quantity(self, name: str) -> Quantity | None:
         """Return a quantity such as `quantities.clock` or `dense_peak.bf16`, or None where it is not known."""
@@ -260,7 +303,8 @@ class Device:
         """Return a JSON object."""
         named = {"name": self.name, "title": self.title, "arch": self.arch.name, "isa": self.arch.isa}
         numbers = {name: quantity.to_json() for name, quantity in self.quantities}
-        return {**named, "backend": self.arch.backend, "quantities": numbers}
+        probed = {} if self.probe is None else {"probe": asdict(self.probe)}
+        return {**named, "backend": self.arch.backend, "quantities": numbers, **probed}
 
     def rule_fields(self) -> dict[str, int | float]:
         """Return the numbers that rules may name: the arch's limits, units, and FLOP per cycle of one unit."""
@@ -284,12 +328,16 @@ def all_devices() -> tuple[Device, ...]:
 
 
 def load_device(name: str | Path, where: Where | None = None) -> Device:
-    """Load a device by its name, or from the path of a file `<arch>/devices/<device>.yaml`; `where` says who asked."""
+    """Load a device by its name, or from the path of its file; `where` says who asked.
+
+    A file has the arch that it names, or else that of the folder it lies in: `<arch>/devices/<device>.yaml`.
+    """
     text = str(name)
     if text.endswith(".yaml"):
         if not Path(text).is_file():
             raise DeviceFileMissingError(path=text, known=", ".join(list_devices()))
-        return _load(Path(text).resolve())
+        path = Path(text).resolve()
+        return _load(path) if path in _device_files() else _load(path, path.read_text(encoding="utf-8"))
     found = [path for path in _device_files() if path.stem == text.lower()]
     if not found:
         known = list_devices()
@@ -298,9 +346,27 @@ def load_device(name: str | Path, where: Where | None = None) -> Device:
     return _load(found[0])
 
 
+def device_file(name: str, package: Path | None = None) -> Path | None:
+    """Return the file of a device: the one that its package carries, else the one that kgen ships, or None."""
+    if package is not None and (carried := package / DEVICE_FILE).is_file():
+        return carried
+    return next((path for path in _device_files() if path.stem == name), None)
+
+
+def device_of_package(folder: Path, name: str) -> Device:
+    """Return the device of that name, for which a package was planned; it may carry the file of one not shipped."""
+    carried = folder / DEVICE_FILE
+    return replace(load_device(carried), name=name) if carried.is_file() else load_device(name)
+
+
 def arch_of_isa(isa: str) -> Arch:
     """Return the arch with that ISA; KeyError where no arch file has it."""
     return {device.arch.isa: device.arch for device in all_devices()}[isa]
+
+
+def all_arches() -> tuple[Arch, ...]:
+    """Load every arch."""
+    return tuple(_arch(path) for path in sorted(targets_dir().glob("*/arch.yaml")))
 
 
 def load_sources() -> Mapping[str, Source]:
@@ -324,28 +390,43 @@ def _sources(path: Path) -> Mapping[str, Source]:
 
 
 @cache
-def _load(path: Path) -> Device:
+def _load(path: Path, text: str = "") -> Device:
+    """Load a file; `text` is that of one that kgen does not ship, which may change while this process runs."""
     file = _File(path)
-    fields = file.fields(file.root, required=("title", "quantities", "dense_peak"), optional=("fitted",))
+    optional = ("arch", "probe", "fitted", "measured", "limits")
+    fields = file.fields(file.root, required=("title", "quantities", "dense_peak"), optional=optional)
     quantities: dict[str, Quantity] = {}
     for section, units in UNITS.items():
         if section in fields:
             required = REQUIRED if section == "quantities" else ()
             entries = file.fields(fields[section], required, tuple(units))
             quantities |= {f"{section}.{name}": file.quantity(node, units[name]) for name, node in entries.items()}
-    title = file.text(fields["title"])
-    arch = path.parent.parent / "arch.yaml"
-    if not arch.is_file():
-        valid = "a device file lies in <arch>/devices/, beside <arch>/arch.yaml"
-        raise TargetFieldError(where=Where(file.name), field="arch.yaml", problem="missing", valid=valid)
-    return Device(path.stem, title, _arch(arch), tuple(quantities.items()))
+    title, arch = file.text(fields["title"]), _arch_of(file, fields.get("arch"), path)
+    if "limits" in fields:
+        arch = replace(arch, limits=file.changed_limits(fields["limits"], arch))
+    probe = file.probe(fields["probe"]) if "probe" in fields else None
+    if text and "arch" not in fields:
+        text = f"arch: {arch.name}\n{text}"  # elsewhere no folder will say it
+    return Device(path.stem, title, arch, tuple(quantities.items()), probe, text)
+
+
+def _arch_of(file: "_File", named: Node | None, path: Path) -> Arch:
+    if named is not None:
+        return file.arch(named)
+    beside = path.parent.parent / "arch.yaml"
+    if not beside.is_file():
+        known = ", ".join(arch.name for arch in all_arches())
+        valid = f"say which arch the device has, e.g. `arch: sm90a`; known: {known}"
+        raise TargetFieldError(where=Where(file.name), field="arch", problem="missing", valid=valid)
+    return _arch(beside)
 
 
 @cache
 def _arch(path: Path) -> Arch:
     file = _File(path)
     names = ("title", "isa", "templates", "backend", "fp8", "machine_code", "instructions", "limits")
-    fields = file.fields(file.root, required=names)
+    fields = file.fields(file.root, required=names, optional=("rates",))
+    rates = file.fields(fields["rates"], optional=tuple(RATE_UNITS)) if "rates" in fields else {}
     mnemonics = tuple(field.name for field in dataclass_fields(MachineCode) if field.name != "mma")
     code = file.fields(fields["machine_code"], required=("mma", *mnemonics))
     return Arch(
@@ -361,6 +442,7 @@ def _arch(path: Path) -> Arch:
         ),
         instructions=tuple(file.instruction(node) for node in file.items(fields["instructions"])),
         limits=tuple((name, file.quantity(node, None)) for name, node in file.fields(fields["limits"]).items()),
+        rates=tuple((name, file.quantity(node, RATE_UNITS[name])) for name, node in rates.items()),
     )
 
 
@@ -378,6 +460,8 @@ class _File:
             mark = error.problem_mark
             where = self._where(mark) if mark else Where(self.name)
             raise TargetSyntaxError(where=where, reason=error.problem or error.context or "unreadable") from None
+        except ReaderError as error:  # which has no mark
+            raise TargetSyntaxError(where=Where(self.name), reason=error.reason) from None
 
     def fields(
         self, node: Node, required: tuple[str, ...] = (), optional: tuple[str, ...] | None = None
@@ -433,14 +517,46 @@ class _File:
 
     def quantity(self, node: Node, unit: str | None) -> Quantity:
         """Return a quantity; `unit` is the unit it must have, if that is fixed."""
-        fields = self.fields(node, required=("value", "unit", "source", "confidence"), optional=("note",))
+        required, optional = ("value", "unit", "source", "confidence"), ("note", "spread", "rounds")
+        fields = self.fields(node, required, optional)
         stated, level = self.text(fields["unit"]), self.text(fields["confidence"])
         if unit is not None and stated != unit:
             raise self._error(fields["unit"], stated, "wrong unit", f"state it in {unit}")
         if level not in set(Confidence):
             raise self._error(fields["confidence"], level, "unknown level", f"one of {', '.join(Confidence)}")
         note = self.text(fields["note"]) if "note" in fields else ""
-        return Quantity(self.number(fields["value"]), stated, self.cited(fields["source"]), Confidence(level), note)
+        spread = self.spread(node, fields) if "spread" in fields or "rounds" in fields else None
+        number, source = self.number(fields["value"]), self.cited(fields["source"])
+        return Quantity(number, stated, source, Confidence(level), note, spread)
+
+    def spread(self, node: Node, fields: Mapping[str, Node]) -> Spread:
+        """Return the spread of a sampled quantity."""
+        if not {"spread", "rounds"} <= fields.keys():
+            raise self._error(node, "spread", "not with its rounds", "e.g. spread: [4.24, 4.26], rounds: 24")
+        ends = [self.number(item) for item in self.items(fields["spread"])]
+        if len(ends) != 2 or ends[0] > ends[1]:
+            raise self._error(fields["spread"], "spread", "not [low, high]", "e.g. [4.24, 4.26]")
+        return Spread(ends[0], ends[1], int(self.number(fields["rounds"])))
+
+    def arch(self, node: Node) -> Arch:
+        """Return the arch of that name in `targets/`."""
+        name, known = self.text(node), {arch.name: arch for arch in all_arches()}
+        if name not in known:
+            raise UnknownArchError(where=self._where(node.start_mark), name=name, known=", ".join(known))
+        return known[name]
+
+    def changed_limits(self, node: Node, arch: Arch) -> tuple[tuple[str, Quantity], ...]:
+        """Return an arch's limits with those that a device states instead."""
+        limits = dict(arch.limits)
+        for name, stated in self.fields(node, optional=tuple(limits)).items():
+            limits[name] = self.quantity(stated, limits[name].unit)
+        return tuple(limits.items())
+
+    def probe(self, node: Node) -> Probe:
+        """Return the date and the tools of a probe."""
+        names = tuple(field.name for field in dataclass_fields(Probe))
+        fields = self.fields(node, required=names)
+        return Probe(**{name: self.text(fields[name]) for name in names})
 
     def cited(self, node: Node) -> str:
         """Return the id of a source that the register holds."""

@@ -40,7 +40,7 @@ from kgen.bench.arms import (
 from kgen.bench.statistics import BAND_LIMIT, half_width
 from kgen.bench.timing import Loop, Replay, Tensors, call_us, host_us, in_turn, loop, set_count
 from kgen.check.command import ending_of
-from kgen.check.compile_runner import die_with_parent, load, told
+from kgen.check.compile_runner import die_with_parent, load, open_channel, tell, told
 from kgen.check.toolchain import installed_version
 
 DISTRIBUTIONS = ("torch", "triton", "nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")
@@ -146,8 +146,7 @@ def serve(request: Mapping[str, Any], channel: TextIO) -> None:
 
     def send(event: Event) -> None:
         seconds = round(time.perf_counter() - started, 3)
-        channel.write(json.dumps({**event, "seconds": seconds}) + "\n")
-        channel.flush()
+        tell(channel, {**event, "seconds": seconds})
 
     os.environ["CUTE_DSL_DUMP_DIR"] = request["dump"]  # read when the DSL is imported, which an arm does
     try:
@@ -159,10 +158,7 @@ def serve(request: Mapping[str, Any], channel: TextIO) -> None:
 
 def main() -> None:
     """Answer requests until standard input ends, each in a forked process; what is printed goes to standard error."""
-    die_with_parent()
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    _tell(channel, {"event": "ready"})
+    channel = open_channel()
     for line in sys.stdin:
         child = os.fork()  # torch is imported, and nothing has used the device yet
         if child == 0:
@@ -172,13 +168,8 @@ def main() -> None:
         _, status = os.waitpid(child, 0)
         if status != 0:
             ending = ending_of(os.waitstatus_to_exitcode(status))
-            _tell(channel, {"event": "failed", "error": f"the process ended: {ending}"})
-        _tell(channel, {"event": "done"})
-
-
-def _tell(channel: TextIO, event: Event) -> None:
-    channel.write(json.dumps(event) + "\n")
-    channel.flush()
+            tell(channel, {"event": "failed", "error": f"the process ended: {ending}"})
+        tell(channel, {"event": "done"})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from kgen.bench.incumbent import Opponent, kernel_arm, opponent_of
 from kgen.bench.measure import TURNS, Request
 from kgen.bench.plan_facts import PlanFacts, ShapeCase, read_plan, read_shapes
 from kgen.check.gpu import Gpu
+from kgen.check.hardware import device_of
 from kgen.check.match import match_gpus
 from kgen.check.on_device import require_gpu
 from kgen.check.package import PackageFolder, read_package
@@ -58,9 +59,17 @@ def open_bench(folder: Path) -> Bench:
     """Read a package for measurement; raises `NoGpuError` where no GPU of this machine runs it."""
     package, plan, shapes = read_package(folder), read_plan(folder), read_shapes(folder)
     gpu = require_gpu(package)
-    (match,) = match_gpus([gpu], all_devices())
-    device = load_device(match.device or package.device).with_measured(compute_units=gpu.compute_units)
+    device = _judge(package, gpu).with_measured(compute_units=gpu.compute_units)
     return Bench(package, plan, shapes, opponent_of(folder, plan, shapes), device, gpu)
+
+
+def _judge(package: PackageFolder, gpu: Gpu) -> Device:
+    """Return the device that speeds are judged by: the one the package brings along, else the one the GPU is."""
+    planned = device_of(package)
+    if planned.text:
+        return planned
+    (match,) = match_gpus([gpu], all_devices())
+    return planned if match.device is None else load_device(match.device)
 
 
 def has_work(plan: PlanFacts, case: str) -> bool:

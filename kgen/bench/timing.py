@@ -22,6 +22,7 @@ MOST_SETS = (
 )
 RUN_US = 3000.0  # a replay takes about this long: events resolve 0.5 us
 MOST_CALLS = 2000  # in one graph
+MOST_REPEATS = 64  # of a graph in a burst
 WARM_UP_MS = 200.0  # a large product takes about that long to bring the clocks down to what they stay at
 LEAST_TURNS, SERIES_S = 6, 20.0  # of one series
 HOST_CALLS, HOST_BATCHES = 20, 25  # few enough calls that the launch queue (1024 deep) never makes the host wait
@@ -51,6 +52,33 @@ class Replay:
     def us(self) -> float:
         """Replay once and return microseconds per call."""
         return _timed_us(self.graph.replay) / self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Replays on end as one run, for what has to last until clocks have followed the power."""
+
+    replay: Replay
+    repeats: int
+
+    @property
+    def calls(self) -> int:
+        """Calls of one run."""
+        return self.replay.calls * self.repeats
+
+    def us(self) -> float:
+        """Run once and return microseconds per call."""
+        return _timed_us(self._run) / self.calls
+
+    def _run(self) -> None:
+        for _ in range(self.repeats):
+            self.replay.graph.replay()
+
+
+def burst(replay: Replay, run_us: float) -> Burst:
+    """Return as many replays as fill a time."""
+    replay_us = replay.us() * replay.calls
+    return Burst(replay, max(1, min(math.ceil(run_us / replay_us), MOST_REPEATS)))
 
 
 @dataclass(frozen=True, slots=True)

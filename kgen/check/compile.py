@@ -67,7 +67,7 @@ def check_packages(
     `progress` is called in this thread with each result, how many are done, and how many there are.
     """
     cache = cache or Cache(default_cache_dir() / "check")
-    work = _jobs([read_package(folder) for folder in folders])
+    work = _jobs([read_package(folder) for folder in folders], _Tools())
     results: dict[int, CheckResult] = {}
 
     def finish(job: _Job, compiled: Compiled, from_cache: bool, seconds: float) -> None:
@@ -94,6 +94,32 @@ def check_packages(
                     cache.write(job.key, asdict(compiled))
                 finish(job, compiled, False, seconds)
     return tuple(results[index] for index in range(len(work)))
+
+
+class PackageChecker:
+    """Checks one package after the other in one compile subprocess, which imports the DSL once per ISA."""
+
+    def __init__(self, scratch: Path, *, cache: Cache | None = None, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """`scratch` is a private folder that the caller removes."""
+        self._cache = cache or Cache(default_cache_dir() / "check")
+        self._tools = _Tools()
+        self._worker = CompileWorker(scratch, limit_seconds)
+
+    def check(self, folder: Path) -> CheckResult:
+        """Compile every variant of one package with no GPU and compare what came out with its plan."""
+        (job,) = _jobs([read_package(folder)], self._tools)
+        started = time.perf_counter()
+        if (stored := self._cache.read(job.key)) is not None:
+            return _result(job, _from_json(stored), True, time.perf_counter() - started)
+        _require_compiler(job)
+        compiled = self._worker.compile(job.package, job.toolchain, job.hardware.isa)
+        if compiled.is_complete:
+            self._cache.write(job.key, asdict(compiled))
+        return _result(job, compiled, False, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """End the subprocess."""
+        self._worker.close()
 
 
 def usable_cores() -> int:
@@ -148,16 +174,29 @@ def _require_compiler(job: _Job) -> None:
         )
 
 
-def _jobs(packages: Sequence[PackageFolder]) -> list[_Job]:
+class _Tools:
+    """The tool chains in use, each found once, and what its evidence is made with."""
+
+    def __init__(self) -> None:
+        self._found: dict[type[Toolchain], tuple[Toolchain, dict[str, Any]]] = {}
+
+    def of(self, kind: type[Toolchain]) -> tuple[Toolchain, dict[str, Any]]:
+        """Return a tool chain; raises where it misses a tool."""
+        if kind not in self._found:
+            toolchain = kind()
+            self._found[kind] = toolchain, _made_with(toolchain)
+        return self._found[kind]
+
+
+def _jobs(packages: Sequence[PackageFolder], tools: _Tools) -> list[_Job]:
     """Return the jobs of packages; raises where a tool chain of theirs misses a tool."""
-    toolchains = {kind: kind() for kind in dict.fromkeys(map(toolchain_of, packages))}
-    made_with = {kind: _made_with(toolchain) for kind, toolchain in toolchains.items()}
     jobs = []
     for index, package in enumerate(packages):
-        hardware, kind = hardware_of(package), toolchain_of(package)
+        hardware = hardware_of(package)
+        toolchain, made_with = tools.of(toolchain_of(package))
         target = {"isa": hardware.isa, "machine_code": asdict(machine_code_of(hardware.isa))}
-        key = digest_of(made_with[kind] | target | {"kernel": package.kernel_digest})
-        jobs.append(_Job(index, package, hardware, toolchains[kind], key))
+        key = digest_of(made_with | target | {"kernel": package.kernel_digest})
+        jobs.append(_Job(index, package, hardware, toolchain, key))
     return jobs
 
 

@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -68,8 +68,7 @@ def serve(request: dict[str, str], channel: TextIO, compile_one: CompileOne) -> 
     """Compile every variant of one package; a variant that fails does not stop the others."""
 
     def send(**event: Any) -> None:
-        channel.write(json.dumps(event) + "\n")
-        channel.flush()
+        tell(channel, event)
 
     send(event="start", variant=None)
     try:
@@ -96,13 +95,27 @@ def die_with_parent() -> None:
         sys.exit(1)
 
 
-def run_program(compile_one: CompileOne) -> None:
-    """Answer requests until standard input ends."""
+def open_channel() -> TextIO:
+    """Return where events are told, and tell the first, "ready"; what is printed from now on is standard error's.
+
+    The process dies with its parent.
+    """
     die_with_parent()
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    channel.write('{"event": "ready"}\n')
+    tell(channel, {"event": "ready"})
+    return channel
+
+
+def tell(channel: TextIO, event: Mapping[str, Any]) -> None:
+    """Tell an event, a line of JSON."""
+    channel.write(json.dumps(event) + "\n")
     channel.flush()
+
+
+def run_program(compile_one: CompileOne) -> None:
+    """Answer requests until standard input ends."""
+    channel = open_channel()
     for line in sys.stdin:
         serve(json.loads(line), channel, compile_one)
 

@@ -76,6 +76,8 @@ class CuteDsl:
     """Compiles and reads packages for Hopper."""
 
     distribution: ClassVar[str] = "nvidia-cutlass-dsl"
+    distributions: ClassVar[tuple[str, ...]] = CUTEDSL_DISTRIBUTIONS
+    simulates: ClassVar[bool] = False
     extra: ClassVar[str] = "hopper"
     dsl_module: ClassVar[str] = "cutlass"
     readers: ClassVar[tuple[str, ...]] = ("compile_runner.py", "cutedsl.py", "toolchain.py", "sass.py", "launch.py")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kgen.check.package import PackageFolder
 from kgen.check.toolchains import TOOLCHAINS, Limits, Toolchain
 from kgen.errors.check import ArchNotCheckableError, PlanFileError
-from kgen.target import Arch, load_device
+from kgen.target import Arch, Device, device_of_package
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,14 @@ class Hardware:
     limits: Limits
 
 
+def device_of(package: PackageFolder) -> Device:
+    """Return the device that the package was planned for."""
+    return device_of_package(package.folder, package.device)
+
+
 def arch_of_package(package: PackageFolder) -> Arch:
     """Return the arch of the device that the package was planned for."""
-    arch = load_device(package.device).arch
+    arch = device_of(package).arch
     if package.arch not in (arch.isa, arch.name):
         reason = f"target.arch is {package.arch!r}, but the device {package.device!r} is {arch.isa!r}"
         raise PlanFileError(file=package.folder / "plan.json", reason=reason)

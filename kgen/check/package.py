@@ -102,7 +102,7 @@ def read_package(folder: Path) -> PackageFolder:
         kernel_digest=hashlib.sha256((folder / "kernel.py").read_bytes()).hexdigest(),
         planned_digest=None if digest is None else str(digest),
         expectations=_expectations(plan_file, _field(plan_file, plan, "evidence", list)),
-        estimates_us=tuple(_estimates(plan.get("variants", []))),
+        estimates_us=tuple(_estimates(_field(plan_file, {"variants": [], **plan}, "variants", list))),
     )
 
 

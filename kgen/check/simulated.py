@@ -30,8 +30,8 @@ Progress = Callable[["SimulatedResult", int, int], None]
 class SimulatedCase:
     """One case of shapes.json. `compared_elements` of all calls' `elements` were compared with the reference.
 
-    They are fewer where only a part of the workgroups ran. `skipped` are calls that did not run, each with the reason;
-    `not_simulated` says why nothing ran.
+    They are fewer where only a part of the workgroups ran. `skipped` are calls whose results were not compared, each
+    with the reason; `not_simulated` says why none was. Such a case has `kernels` where a part of a first launch ran.
     """
 
     case: str
@@ -60,7 +60,9 @@ class SimulatedCase:
         """In a word or two."""
         if self.failures:
             return "FAIL"
-        return "PASS" if self.not_simulated is None else "not simulated"
+        if self.not_simulated is None:
+            return "PASS"
+        return "not compared" if self.kernels else "not simulated"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; JSON has no infinities."""
@@ -86,8 +88,13 @@ class SimulatedResult:
 
     @property
     def ok(self) -> bool:
-        """Whether something ran and nothing was wrong."""
+        """Whether nothing was wrong; it proves no result unless `is_compared`."""
         return not self.failures
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether results of a case were compared with the reference."""
+        return any(case.not_simulated is None for case in self.cases)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as one JSON object."""
@@ -95,6 +102,7 @@ class SimulatedResult:
             "folder": str(self.folder),
             "device": self.device,
             "ok": self.ok,
+            "compared": self.is_compared,
             "timed": False,
             "plan_estimates_us": dict(self.estimates_us),
             "cases": [case.to_json() for case in self.cases],
@@ -115,8 +123,6 @@ def simulate_package(folder: Path, *, limit_seconds: float = LIMIT_SECONDS) -> S
     started = time.perf_counter()
     cases, failure = _run(simulator, package, limit_seconds)
     failures = [line for case in cases for line in case.failures] + ([failure] if failure else [])
-    if not failures and all(case.not_simulated is not None for case in cases):
-        failures.append("no case is small enough to be simulated; --compile-only is the proof that remains here")
     seconds = time.perf_counter() - started
     notes = tuple(_notes(package, cases))
     return SimulatedResult(folder, package.device, cases, tuple(failures), notes, seconds, package.estimates_us)
@@ -166,13 +172,16 @@ def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, A
 def _notes(package: PackageFolder, cases: tuple[SimulatedCase, ...]) -> Iterator[str]:
     for case in cases:
         if case.not_simulated is not None:
-            yield f"{case.case} was not simulated: {case.not_simulated}"
+            fate = "not compared: of its first launch a part ran, for races, waits and bounds alone"
+            yield f"{case.case} was {fate if case.kernels else 'not simulated'}: {case.not_simulated}"
             continue
-        yield from (f"{case.case}, {call} was not simulated" for call in case.skipped)
+        yield from (f"{case.case} was not simulated in {call}" for call in case.skipped)
         if case.compared_elements < case.elements:
             part = sorted({f"{k.executed_workgroups} of {k.workgroups}" for k in case.kernels})
             compared = f"{case.compared_elements} of {case.elements} elements compared"
             yield f"{case.case}: {' and '.join(part)} workgroups ran, {compared}"
     ran = {kernel.variant for case in cases for kernel in case.kernels}
+    if cases and all(case.not_simulated is not None for case in cases):
+        yield "no case is small enough to be simulated: the same spec is at smaller extents, a GPU runs all"
     if never := [e.variant for e in package.expectations if e.variant not in ran]:
         yield f"no simulated call ran {', '.join(never)}"

@@ -24,7 +24,8 @@ _COUNTED = (
 
 def simulated_table(result: SimulatedResult) -> RenderableType:
     """Return a table with a row per case, one with a row per kernel, then failures and notes."""
-    title = f"simulated, not timed: for {result.device}, {result.seconds:.1f} s"
+    proof = "simulated" if result.is_compared else "not simulated"
+    title = f"{proof}, not timed: for {result.device}, {result.seconds:.1f} s"
     cases = Table("case", "status", "calls", "rel_err", "elements compared", title=escape(title), title_justify="left")
     for case in result.cases:
         cases.add_row(*map(escape, _case_row(case)))
@@ -33,8 +34,7 @@ def simulated_table(result: SimulatedResult) -> RenderableType:
     for case in result.cases:
         for kernel in case.kernels:
             counted.add_row(*map(escape, _kernel_row(kernel)))
-    good = Text("ok: right in the simulator, in both orders of waves, with both poisons", "green")
-    verdict = good if result.ok else Text(f"FAILED: {len(result.failures)} failures", "red")
+    verdict = _verdict(result)
     failures = [Text(f"- {failure}", "red") for failure in result.failures[:_SHOWN_FAILURES]]
     if (more := len(result.failures) - len(failures)) > 0:
         failures.append(Text(f"... and {more} more: --json has them all", "red"))
@@ -44,6 +44,14 @@ def simulated_table(result: SimulatedResult) -> RenderableType:
     ]
     notes = [Text(f"note: {note}", "yellow") for note in result.notes]
     return Group(cases, *([counted] if counted.row_count else []), verdict, *failures, *estimates, *notes)
+
+
+def _verdict(result: SimulatedResult) -> Text:
+    if not result.ok:
+        return Text(f"FAILED: {len(result.failures)} failures", "red")
+    if not result.is_compared:
+        return Text("not simulated: no result was compared with the reference, the notes say why", "yellow")
+    return Text("ok: right in the simulator, in both orders of waves, with both poisons", "green")
 
 
 def _case_row(case: SimulatedCase) -> tuple[str, ...]:

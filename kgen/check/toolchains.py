@@ -39,12 +39,15 @@ class Simulator(Protocol):
 class Toolchain(Protocol):
     """How the packages of one back-end are compiled, in a subprocess, and read; made anew for each check.
 
-    `distribution` is the DSL on PyPI, `extra` the extra of kgen that brings it, `dsl_module` what its kernels import.
-    `readers` are the modules of kgen/check that turn a kernel.py into evidence. `probe_kernel` is a small kernel.py
-    that shows whether all of it works here.
+    `distribution` is the DSL on PyPI, `distributions` are all whose versions decide what a kernel is compiled to,
+    `extra` is the extra of kgen that brings them, `dsl_module` what kernels import.
+    `simulates` says whether `simulator` returns one. `readers` are the modules of kgen/check that turn a kernel.py into
+    evidence. `probe_kernel` is a small kernel.py that shows whether all of it works here.
     """
 
     distribution: ClassVar[str]
+    distributions: ClassVar[tuple[str, ...]]
+    simulates: ClassVar[bool]
     extra: ClassVar[str]
     dsl_module: ClassVar[str]
     readers: ClassVar[tuple[str, ...]]
@@ -81,3 +84,8 @@ class Toolchain(Protocol):
 
 
 TOOLCHAINS: Mapping[str, type[Toolchain]] = {"cutedsl": CuteDsl, "flydsl": FlyDsl}
+
+
+def has_simulator(arch: Arch) -> bool:
+    """Whether packages of an arch can run with no GPU."""
+    return arch.backend in TOOLCHAINS and TOOLCHAINS[arch.backend].simulates

@@ -121,7 +121,7 @@ class UnknownGpuError(UnsupportedError):
     """The GPU of this machine matches no device file."""
 
     message = "{gpu} ({isa}, {units} units, {memory} GiB) matches no device file"
-    remedy = "write targets/<arch>/devices/<name>.yaml, or name the nearest device, e.g. target='{example}'"
+    remedy = "`kgen probe -o FILE` describes it for target=FILE; or name the nearest device, e.g. target='{example}'"
 
 
 class OtherDslLoadedError(KgenError):

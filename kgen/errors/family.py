@@ -50,3 +50,10 @@ class MixedScanError(UnsupportedError):
 
     message = "{kernel} scans in two directions, or scans and reduces, in one pass"
     remedy = "write the results in two functions"
+
+
+class NotOneAttentionError(UnsupportedError):
+    """The body has two products and is no attention that one kernel computes."""
+
+    message = "problem {problem} is no attention of one kernel: {found}"
+    remedy = "its products and its softmax run in kernels of their own"

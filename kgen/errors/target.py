@@ -17,6 +17,13 @@ class DeviceFileMissingError(BadInputError):
     remedy = "name an existing <arch>/devices/<device>.yaml, or one of {known}"
 
 
+class UnknownArchError(BadInputError):
+    """A device file names an arch that `targets/` does not have."""
+
+    message = "unknown arch '{name}'"
+    remedy = "known: {known}"
+
+
 class TargetSyntaxError(BadInputError):
     """A target file is not YAML."""
 

@@ -13,6 +13,7 @@ from kgen.rules.ruleset import RuleSet, Vocabulary, compile_rules
 from kgen.target import Arch, load_sources
 
 
+@cache
 def family_rules(vocabulary: Vocabulary, arch: Arch, *, lowered: bool = True) -> RuleSet:
     """Return the rules of the vocabulary's family on an arch; without `lowered`, what the hardware allows alone.
 
@@ -21,11 +22,25 @@ def family_rules(vocabulary: Vocabulary, arch: Arch, *, lowered: bool = True) ->
     family = vocabulary.family
     files = [targets_dir() / arch.name / f"{family}.rules"]
     if lowered:
-        files.append(templates_dir() / arch.backend / arch.templates / family / "lowered.rules")
+        files.append(_lowered_file(family, arch))
     for path in files:
         if not path.is_file():
             raise FamilyNotOnArchError(family=family, arch=arch.title, missing=_shown(path))
     return _compiled(tuple(files), vocabulary)
+
+
+def has_rules(family: str, arch: Arch) -> bool:
+    """Return whether there are rules of what the hardware of an arch allows."""
+    return (targets_dir() / arch.name / f"{family}.rules").is_file()
+
+
+def is_lowered(family: str, arch: Arch) -> bool:
+    """Return whether templates print the kernels of a family on an arch."""
+    return _lowered_file(family, arch).is_file()
+
+
+def _lowered_file(family: str, arch: Arch) -> Path:
+    return templates_dir() / arch.backend / arch.templates / family / "lowered.rules"
 
 
 @cache

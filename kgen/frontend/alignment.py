@@ -6,10 +6,12 @@ because x already stands there. Without this every reduction would bring an axis
 
 from collections.abc import Callable, Iterator, Mapping
 
+from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.expand.builder import REDUCE, SCAN
 from kgen.frontend.indices import ZERO, Indices, NotAffineError
 from kgen.frontend.kernel_axes import Axes, match_indices
 from kgen.frontend.pointwise_rules import POINTWISE
+from kgen.frontend.products import operand_places
 from kgen.frontend.views import broadcast, pull_view, view_operand
 from kgen.ir.access import Affine
 from kgen.ir.graph import Node, OpGraph, ValueRef, argument_refs
@@ -20,7 +22,16 @@ Place = tuple[ValueRef, Indices]
 class Alignment:
     """The places at which values stand, and the axes that reductions run along."""
 
-    def __init__(self, graph: OpGraph, nodes: Mapping[str, Node], axes: Axes, external: Mapping[ValueRef, str]) -> None:
+    def __init__(
+        self,
+        graph: OpGraph,
+        nodes: Mapping[str, Node],
+        axes: Axes,
+        external: Mapping[ValueRef, str],
+        *,
+        through_products: bool = False,
+    ) -> None:
+        self.through_products = through_products  # a product's operands stand in this kernel, too
         self.graph, self.nodes, self.axes, self.external = graph, nodes, axes, external
         self.known: dict[ValueRef, list[Indices]] = {}
         self.reduced: dict[tuple[str, Indices], Indices] = {}
@@ -135,6 +146,9 @@ class Alignment:
                 return []
         if node.op.startswith(REDUCE):
             return self._through(node, indices, pending)
+        if node.op in CONTRACTIONS and self.through_products:
+            product = product_of(node, lambda r: len(self.graph.type_of(r).static_shape))
+            return list(operand_places(node, product, self.graph, self.axes, indices))
         if node.op.startswith(SCAN):
             dim = node.args[1]
             assert isinstance(dim, int)

@@ -1,7 +1,7 @@
 """Names of a kernel's axes: the user's extent names where they fit, else letters by what an axis does.
 
-A matrix product has m, n, k and b; another kernel has i, j, ... for axes that it keeps and r, s, ... for those it
-reduces.
+A matrix product has m, n, k and b, an attention m for queries, n for keys, k for the head dim of both and v for that of
+the values; another kernel has i, j, ... for axes that it keeps and r, s, ... for those it reduces.
 """
 
 import re
@@ -22,10 +22,11 @@ def axis_names(problem: Problem, spec: Spec) -> dict[str, str]:
     if not any(isinstance(s, Contract) for s in problem.body):
         return _letters(problem, wanted)
     roles = _roles(problem)
+    reserved = {*_ROLES, *roles.values()}
     counts, counted = Counter(wanted.values()), Counter(roles.values())
 
     def fits(name: str, role: str) -> bool:
-        free = name not in _ROLES or name == role or (name == "b" and not counted["b"])
+        free = name not in reserved or name == role or (name == "b" and not counted["b"])
         return counts[name] == 1 and free
 
     names = {axis: name for axis, name in wanted.items() if fits(name, roles[axis])}
@@ -51,30 +52,36 @@ def _letters(problem: Problem, wanted: dict[str, str]) -> dict[str, str]:
 
 
 def _roles(problem: Problem) -> dict[str, str]:
-    """Return b, m, n or k for each axis: in both operands, in the first, in the second, summed."""
+    """Return b, m, n or k for each axis: in both operands, in the first, in the second, summed; v: of a second product.
+
+    Of an attention it is Q that has m.
+    """
     varies: dict[str, set[str]] = {}
-    product: Contract | None = None
+    sides: list[tuple[set[str], set[str]]] = []
+    products = [s for s in problem.body if isinstance(s, Contract)]
     for statement in problem.body:
         match statement:
             case Load(result=result, access=access):
                 varies[result] = set(access.axes)
-            case Contract():
-                product = product or statement
+            case Contract(lhs=left, rhs=right):
+                sides.append((varies.get(left, set()), varies.get(right, set())))
                 varies[statement.result] = set()
             case Store():
                 pass
             case _:
                 operands = getattr(statement, "operands", ())
                 varies[statement.result] = set().union(*(varies.get(o, set()) for o in operands))
-    lhs = varies.get(product.lhs, set()) if product else set()
-    rhs = varies.get(product.rhs, set()) if product else set()
+    lhs, rhs = sides[0]
+    if products[0] is not products[-1]:
+        keys = set(products[-1].axes)
+        lhs, rhs = (rhs, lhs) if keys & lhs else (lhs, rhs)
 
     def role(axis: str) -> str:
-        if product and axis in product.axes:
+        if axis in products[0].axes:
             return "k"
-        if (axis in lhs) == (axis in rhs):
-            return "b"
-        return "m" if axis in lhs else "n"
+        if axis in lhs or axis in rhs or products[0] is products[-1]:
+            return "b" if (axis in lhs) == (axis in rhs) else "m" if axis in lhs else "n"
+        return "v"
 
     return {axis.name: role(axis.name) for axis in problem.axes}
 

@@ -37,22 +37,26 @@ _COVERED = (
 class Body:
     """Writes statements for the values that are asked for; asking twice gives the same value.
 
-    `external` names the tensors that hold values which other kernels compute.
+    `external` names the tensors that hold values which other kernels compute. The body may hold `most_products` matrix
+    products; of two, the first is an operand of the second.
     """
 
-    def __init__(self, graph: OpGraph, axes: Axes, external: Mapping[ValueRef, str] | None = None) -> None:
+    def __init__(
+        self, graph: OpGraph, axes: Axes, external: Mapping[ValueRef, str] | None = None, most_products: int = 1
+    ) -> None:
         self.graph = graph
         self.axes = axes
         self.external = external or {}
         self.statements: list[Definition] = []
         self.nodes = {n.name: n for n in graph.nodes}
-        self.alignment = Alignment(graph, self.nodes, axes, self.external)
+        self.most_products = most_products
+        self.alignment = Alignment(graph, self.nodes, axes, self.external, through_products=most_products > 1)
         self.values: dict[tuple[ValueRef, Indices, tuple[Bound, ...]], Operand] = {}
         self.results: dict[str, str] = {}
         self.dtypes: dict[str, DType] = {}
         self.along: dict[str, frozenset[str]] = {}
         self.places: dict[str, Indices] = {}
-        self.product: Node | None = None
+        self.products: list[Node] = []
         self.lookups: dict[str, Node] = {}
         self.valid: tuple[Bound, ...] = ()
 

@@ -6,22 +6,32 @@ kernel of their latest anchor, or share a pointwise one. Last, working backwards
 need of it.
 """
 
+from collections.abc import Mapping
+
 from kgen.errors.frontend import MutationError
+from kgen.frontend.attention import Attention
 from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.exchange import exchange
 from kgen.frontend.group import Cut, Group
-from kgen.frontend.kernel import Target, draft, product_operands, updates_in_place
+from kgen.frontend.kernel import Kind, Target, draft, simple_operands, updates_in_place
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import Node, OpGraph, ValueRef
-from kgen.ir.problem import TensorRole
+from kgen.ir.problem import Contract, TensorRole
 
 
-def cut_graph(graph: OpGraph, results: tuple[Target, ...]) -> Cut:
-    """Return the cut of a graph that stores the results: groups in launch order, each with all that it stores."""
+def cut_graph(graph: OpGraph, results: tuple[Target, ...], attentions: Mapping[str, Attention]) -> Cut:
+    """Return the cut of a graph that stores the results: groups in launch order, each with all that it stores.
+
+    `attentions` become one kernel each, by the name of their second product; whether they are some is seen when the
+    kernels are written.
+    """
     cut = _Placement(graph, results)
+    inside = {a.name for found in attentions.values() for a in found.anchors}
     for node in graph.nodes:
-        if cut.is_anchor(node):
+        if node.name in attentions:
+            cut.place_attention(attentions[node.name])
+        elif cut.is_anchor(node) and node.name not in inside:
             cut.place_anchor(node)
     for target in results:
         cut.place_result(target)
@@ -116,18 +126,36 @@ class _Placement(Cut):
 
     def place_product(self, node: Node, ref: ValueRef) -> None:
         """Start the group of a matrix product; operands that it cannot take as loads come from earlier kernels."""
-        group = Group(is_product=True)
+        group = Group(Kind.PRODUCT)
         target = self.target(ref)
         found = product_of(node, lambda r: self.graph.type_of(r).rank)
         for _ in range(2):
-            simple = product_operands(draft(self.source(group, len(self.groups)), target))
-            for operand, is_simple in zip((found.lhs, found.rhs), simple, strict=True):
-                if not is_simple:
+            problem = draft(self.source(group, len(self.groups)), target, group.kind)
+            (product,) = (s for s in problem.body if isinstance(s, Contract))
+            simple = simple_operands(problem)
+            for operand, value in ((found.lhs, product.lhs), (found.rhs, product.rhs)):
+                if not simple[value]:
                     self.materialise(self.unviewed(operand))
-            if all(simple):
+            if all(simple.values()):
                 break
         self.groups.append(group)
         self.adopt(group, ref)
+
+    def place_attention(self, attention: Attention) -> None:
+        """Start the group of an attention; what its products cannot take as loads comes from earlier kernels."""
+        group = Group(Kind.ATTENTION, anchors=list(attention.anchors))
+        target = self.target(group.anchors[-1])
+        for _ in range(2):
+            problem = draft(self.source(group, len(self.groups)), target, group.kind)
+            simple = simple_operands(problem)
+            first, second = (s for s in problem.body if isinstance(s, Contract))
+            operands = zip(attention.operands, (first.lhs, first.rhs, second.lhs, second.rhs), strict=True)
+            for operand, value in operands:
+                if operand is not None and not simple[value]:
+                    self.materialise(self.unviewed(operand))
+        self.groups.append(group)
+        for anchor in attention.anchors:
+            self.home[anchor] = group
 
     def unviewed(self, ref: ValueRef) -> ValueRef:
         """Return what a view shows if this kernel would have to compute it, else the view itself."""
@@ -199,8 +227,10 @@ class _Placement(Cut):
 
     def welcomes(self, group: Group, is_latest: bool, target: Target) -> bool:
         """Return whether a result should share a group's kernel if it can."""
-        if group.is_product:
+        if group.kind is Kind.PRODUCT:
             return is_latest and not group.targets and self.only_through(group.anchors[0], target.ref)
+        if group.kind is Kind.ATTENTION:
+            return is_latest
         scalar = target.type.numel == 1
         return is_latest or scalar or not group.anchors or self.shares_input(group, (target.ref,))
 

@@ -7,7 +7,7 @@ from kgen.errors.frontend import NotOneKernelError, UnsupportedViewError
 from kgen.frontend.contractions import CONTRACTIONS
 from kgen.frontend.expand.builder import REDUCE, SCAN
 from kgen.frontend.indices import NotOneKernel
-from kgen.frontend.kernel import Source, Target, write
+from kgen.frontend.kernel import Kind, Source, Target, write
 from kgen.ir.graph import Node, OpGraph, ValueRef, argument_refs
 from kgen.ir.problem import Problem, ProblemTensor, TensorRole
 from kgen.ir.tensor import TensorType
@@ -15,11 +15,16 @@ from kgen.ir.tensor import TensorType
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """One kernel in the making: the anchors it computes, the values it must store, whether it is a product."""
+    """One kernel in the making: its kind, the anchors it computes, the values it must store."""
 
-    is_product: bool = False
+    kind: Kind = Kind.LOOP
     anchors: list[ValueRef] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product, which no other anchor may join."""
+        return self.kind is not Kind.LOOP
 
     @property
     def ends(self) -> list[ValueRef]:
@@ -100,10 +105,12 @@ class Cut:
     def fits(self, group: Group, position: int, more: tuple[Target, ...]) -> Problem | None:
         """Return the kernel of a group with more stores, or None if it is not one kernel."""
         targets = (*group.targets, *more)
-        if not group.is_product:
+        if group.kind is Kind.LOOP:
             targets = (*targets, *(self.target(a) for a in self.also_stored(group, targets)))
+        if group.kind is Kind.ATTENTION and not self.reaches({t.ref for t in targets}, {group.anchors[-1]}, set()):
+            targets = (self.target(group.anchors[-1]), *targets)
         try:
-            return write("trial", self.source(group, position), targets, is_product=group.is_product)
+            return write("trial", self.source(group, position), targets, group.kind)
         except (NotOneKernel, UnsupportedViewError):
             return None
 

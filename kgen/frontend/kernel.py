@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from kgen.errors.frontend import ChainTooLongError
 from kgen.frontend.body import Body
@@ -9,6 +10,7 @@ from kgen.frontend.indices import AxisSplit, Indices, NotOneKernel
 from kgen.frontend.kernel_axes import Axes, split_axis
 from kgen.frontend.promotion import compute_dtype
 from kgen.ir.access import Access
+from kgen.ir.attention import attention_body
 from kgen.ir.graph import OpGraph, ValueRef
 from kgen.ir.problem import (
     Axis,
@@ -30,6 +32,14 @@ from kgen.ir.problem import (
 from kgen.ir.tensor import TensorType
 
 
+class Kind(StrEnum):
+    """What a kernel may hold besides loads, pointwise operations and stores."""
+
+    LOOP = "loop"  # reductions and scans
+    PRODUCT = "product"  # one matrix product
+    ATTENTION = "attention"  # two products with a softmax between them
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A value that a kernel stores, and the tensor it goes to."""
@@ -48,32 +58,36 @@ class Source:
     external: Mapping[ValueRef, ProblemTensor]
 
 
-def write(name: str, source: Source, targets: tuple[Target, ...], *, is_product: bool) -> Problem:
+def write(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> Problem:
     """Return the Problem that stores the targets, with working names for its axes.
 
     Raises `NotOneKernel` if no single kernel does, and an `UnsupportedError` if no kernel does.
     """
-    problem, body = _drafted(name, source, targets, keeps_units=is_product)
-    if is_product:
+    problem, body = _drafted(name, source, targets, kind)
+    if kind is Kind.PRODUCT:
         _check_product(problem)
         return problem
     problem = _without_unused(problem)
+    if kind is Kind.ATTENTION:
+        if attention_body(problem) is None:
+            raise NotOneKernel("it is no softmax between two matrix products")
+        return problem
     _check_reduction(problem, body)
     return problem
 
 
-def draft(source: Source, target: Target) -> Problem:
-    """Return the Problem of a matrix product, whatever its operands are."""
-    return _drafted("draft", source, (target,), keeps_units=True)[0]
+def draft(source: Source, target: Target, kind: Kind) -> Problem:
+    """Return the Problem of matrix products, whatever their operands are."""
+    return _drafted("draft", source, (target,), kind)[0]
 
 
-def _drafted(name: str, source: Source, targets: tuple[Target, ...], *, keeps_units: bool) -> tuple[Problem, Body]:
+def _drafted(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> tuple[Problem, Body]:
     splits: dict[str, tuple[int, ...]] = {}
     while True:
-        axes = Axes(splits, keeps_units=keeps_units)
+        axes = Axes(splits, keeps_units=kind is Kind.PRODUCT)
         names = {ref: tensor.name for ref, tensor in source.external.items()}
         try:
-            body = Body(source.graph, axes, names)
+            body = Body(source.graph, axes, names, most_products=2 if kind is Kind.ATTENTION else 1)
             stores = _stores(body, targets)
             return _problem(name, source, body, targets, stores), body
         except AxisSplit as split:
@@ -140,24 +154,17 @@ def _check_product(problem: Problem) -> None:
         raise NotOneKernel("a matrix product reads no tensor inside bounds")
 
 
-def product_operands(problem: Problem) -> tuple[bool, bool]:
-    """Return whether the product's first and second operand is one loaded element with pointwise operations on it."""
-    (product,) = (s for s in problem.body if isinstance(s, Contract))
-    definitions = problem.definitions()
+def simple_operands(problem: Problem) -> dict[str, bool]:
+    """Return whether each operand of a product is one loaded element with pointwise operations on it."""
 
     def simple(value: str) -> bool:
-        needed, stack = set[str](), [value]
-        while stack:
-            if (name := stack.pop()) not in needed:
-                needed.add(name)
-                stack += operands_of(definitions[name])
-        loads = [definitions[n] for n in needed if isinstance(definitions[n], Load)]
-        rest = [n for n in needed if not isinstance(definitions[n], Load | Map)]
-        steps = [c for s in loads if isinstance(s, Load) for i in s.access.indices for _, c in i.terms]
-        bounded = any(isinstance(s, Load) and s.access.valid for s in loads)
-        return len(loads) == 1 and not rest and not bounded and all(c > 0 for c in steps)
+        needed = problem.needed(value)
+        loads = [s for s in needed if isinstance(s, Load)]
+        steps = [c for s in loads for i in s.access.indices for _, c in i.terms]
+        plain = all(isinstance(s, Load | Map) for s in needed) and all(c > 0 for c in steps)
+        return plain and len(loads) == 1 and not loads[0].access.valid
 
-    return simple(product.lhs), simple(product.rhs)
+    return {o: simple(o) for s in problem.body if isinstance(s, Contract) for o in (s.lhs, s.rhs)}
 
 
 def updates_in_place(problem: Problem, name: str) -> bool:

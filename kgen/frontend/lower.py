@@ -4,8 +4,11 @@ Composite operations are written out, the graph is cut into kernels, and each ke
 what it stores.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from kgen.errors.base import UnsupportedError
+from kgen.frontend.attention import Attention, attentions
 from kgen.frontend.axis_names import axis_names
 from kgen.frontend.body import free_name
 from kgen.frontend.cut import cut_graph
@@ -24,14 +27,40 @@ from kgen.spec.model import Spec, ordered_strides
 def lower(graph: OpGraph, spec: Spec) -> Program:
     """Return the program of a reference: its kernels in launch order, and the buffers between them.
 
-    Raises an `UnsupportedError` that names the op and the user's line for what no kernel computes.
+    Where it has attentions, each is one kernel, and `plain` is the program in which none is. Raises an
+    `UnsupportedError` that names the op and the user's line for what no kernel computes.
     """
     expanded = expand(graph)
+    found = attentions(expanded)
+    fused = _fused(graph, expanded, spec, found) if found else None
+    if fused is None:
+        return _lowered(graph, expanded, spec, {})
+    try:
+        return replace(fused, plain=_lowered(graph, expanded, spec, {}))
+    except UnsupportedError:
+        return fused
+
+
+def _fused(graph: OpGraph, expanded: OpGraph, spec: Spec, found: Mapping[str, Attention]) -> Program | None:
+    """Return the program with as many of the attentions as are some in one kernel each; None if none is."""
+    kept: dict[str, Attention] = {}
+    program: Program | None = None
+    for name, attention in found.items():
+        try:
+            program = _lowered(graph, expanded, spec, {**kept, name: attention})
+            kept[name] = attention
+        except (NotOneKernel, UnsupportedError):
+            continue
+    return program
+
+
+def _lowered(graph: OpGraph, expanded: OpGraph, spec: Spec, fused: Mapping[str, Attention]) -> Program:
+    """Return the program in which these attentions are kernels."""
     results = _results(graph, expanded)
     updated = tuple(
         Target(m.value, m.input, _input_type(graph, m.input), TensorRole.UPDATED) for m in expanded.mutations
     )
-    cut = cut_graph(expanded, (*results, *updated))
+    cut = cut_graph(expanded, (*results, *updated), fused)
     buffers = _named_buffers(cut)
     problems = _problems(cut, spec)
     return Program(graph.name, graph.inputs, tuple(r.name for r in results), problems, buffers, graph.returns_tuple)
@@ -82,7 +111,7 @@ def _problems(cut: Cut, spec: Spec) -> tuple[Problem, ...]:
 
 def _written(name: str, source: Source, group: Group) -> Problem:
     try:
-        return write(name, source, tuple(group.targets), is_product=group.is_product)
+        return write(name, source, tuple(group.targets), group.kind)
     except NotOneKernel as error:
         raise refusal(source.graph, group, str(error)) from None
 

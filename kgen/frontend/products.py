@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from kgen.errors.frontend import UnsupportedOpError, UnsupportedViewError
 from kgen.frontend.contractions import Labels, Product, product_of
 from kgen.frontend.indices import ZERO, Indices, NotOneKernel
+from kgen.frontend.kernel_axes import Axes
 from kgen.frontend.promotion import compute_dtype
 from kgen.frontend.views import broadcast
 from kgen.ir.access import Affine
-from kgen.ir.graph import Node, ValueRef
+from kgen.ir.graph import Node, OpGraph, ValueRef
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Contract, Operand
 
@@ -20,16 +21,15 @@ _COVERED = "covered: products that sum over an axis longer than one element"
 
 def product(body: "Body", node: Node, indices: Indices) -> Operand:
     """Return an element of a matrix product."""
-    if body.product is not None:
-        raise NotOneKernel(
-            "there are two matrix products" if body.product is not node else f"{node.name} is used twice"
-        )
-    body.product = node
+    if node in body.products:
+        raise NotOneKernel(f"{node.name} is used twice")
+    if len(body.products) == body.most_products:
+        raise NotOneKernel("there are more matrix products than it may hold")
+    body.products.append(node)
     found = product_of(node, lambda ref: len(body.shape(ref)))
-    bound, summed = _label_indices(body, node, found, indices)
-    lhs = _operand(body, found.lhs, found.lhs_labels, bound)
-    rhs = _operand(body, found.rhs, found.rhs_labels, bound)
-    axes = _summed_axes(body, node, summed, (lhs, rhs))
+    places = operand_places(node, found, body.graph, body.axes, indices)
+    lhs, rhs = (_operand(body, ref, where) for ref, where in places)
+    axes = _summed_axes(body, node, _summed(found), (lhs, rhs))
     dtype = node.types[0].dtype
     result = body.emit(Contract("", lhs, rhs, axes, dtype.accumulator), "acc")
     if not dtype.is_float and dtype is not dtype.accumulator:
@@ -37,23 +37,30 @@ def product(body: "Body", node: Node, indices: Indices) -> Operand:
     return _with_addend(body, found, node, result, indices)
 
 
-def _label_indices(body: "Body", node: Node, found: Product, indices: Indices) -> tuple[dict[str, Affine], Labels]:
-    """Return the index of every label, and the labels that are summed."""
+def operand_places(
+    node: Node, found: Product, graph: OpGraph, axes: Axes, indices: Indices
+) -> tuple[tuple[ValueRef, Indices], tuple[ValueRef, Indices]]:
+    """Return the operands of a product at the indices of its labels; those that are summed bring axes of their own."""
     bound = dict(zip(found.result, indices, strict=True))
-    summed = tuple(label for label in found.lhs_labels if label not in bound)
-    extents = dict(zip(found.lhs_labels, body.shape(found.lhs), strict=True))
-    for label in summed:
-        bound[label] = body.axes.index(f"{node.name}:{label}", extents[label])
-    return bound, summed
+    extents = dict(zip(found.lhs_labels, graph.type_of(found.lhs).static_shape, strict=True))
+    for label in _summed(found):
+        bound[label] = axes.index(f"{node.name}:{label}", extents[label])
+
+    def place(ref: ValueRef, labels: Labels) -> tuple[ValueRef, Indices]:
+        shape = graph.type_of(ref).static_shape
+        pairs = zip(shape, (bound[label] for label in labels), strict=True)
+        return ref, tuple(ZERO if extent == 1 and not _is_unit(axes, index) else index for extent, index in pairs)
+
+    return place(found.lhs, found.lhs_labels), place(found.rhs, found.rhs_labels)
 
 
-def _operand(body: "Body", ref: ValueRef, labels: Labels, bound: dict[str, Affine]) -> str:
+def _summed(found: Product) -> Labels:
+    """Return the labels that a product sums over."""
+    return tuple(label for label in found.lhs_labels if label not in found.result)
+
+
+def _operand(body: "Body", ref: ValueRef, indices: Indices) -> str:
     """Return an operand of the product in its torch dtype: the tensor core takes no wider one."""
-    shape = body.shape(ref)
-    indices = tuple(
-        ZERO if extent == 1 and not _is_unit(body, bound[label]) else bound[label]
-        for label, extent in zip(labels, shape, strict=True)
-    )
     value = body.value(ref, indices)
     dtype = body.graph.type_of(ref).dtype
     if isinstance(value, Const) or body.dtypes[value] is not dtype:
@@ -61,9 +68,9 @@ def _operand(body: "Body", ref: ValueRef, labels: Labels, bound: dict[str, Affin
     return value
 
 
-def _is_unit(body: "Body", index: Affine) -> bool:
+def _is_unit(axes: Axes, index: Affine) -> bool:
     """Return whether an index runs over one element, so that an operand of extent 1 is not broadcast along it."""
-    return all(body.axes.extents[axis] == 1 for axis in index.axes)
+    return all(axes.known[axis] == 1 for axis in index.axes)
 
 
 def _summed_axes(body: "Body", node: Node, summed: Labels, operands: tuple[str, str]) -> tuple[str, ...]:

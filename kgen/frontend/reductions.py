@@ -1,6 +1,6 @@
 """Reductions and scans in a body."""
 
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 from kgen.errors.frontend import UnsupportedOpError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _EMPTY: dict[Combine, float | bool] = {
     Combine.SUM: 0,
     Combine.PROD: 1,
+    Combine.MAX: -inf,
+    Combine.MIN: inf,
     Combine.M2: 0,
     Combine.ANY: False,
     Combine.ALL: True,

@@ -1,12 +1,12 @@
 """The text of a package's `reference.py`: the user's own source where it stands alone, else printed from the graph."""
 
 import ast
-import sys
 from dataclasses import dataclass
 
 from kgen.frontend.print_graph import print_graph
 from kgen.ir.graph import OpGraph
-from kgen.spec.model import Reference, ReferenceKind, Spec
+from kgen.spec.model import Reference, Spec
+from kgen.spec.reference_source import stands_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,6 @@ def reference_text(spec: Spec, graph: OpGraph) -> ReferenceText:
         lines = [line.rstrip() for line in reference.source.strip("\n").splitlines()]
         return ReferenceText("\n".join(lines) + "\n", reference.entry, reference.is_module, True)
     return ReferenceText(print_graph(graph, reference.entry), reference.entry, False, False)
-
-
-def stands_alone(reference: Reference) -> bool:
-    """Whether the reference's own text runs where only torch is installed."""
-    if reference.kind not in (ReferenceKind.INLINE, ReferenceKind.FILE):
-        return False
-    for node in ast.walk(ast.parse(reference.source)):
-        modules: list[str] = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = ["." * node.level + (node.module or "")]
-        if any(m.split(".")[0] not in ("torch", *sys.stdlib_module_names) for m in modules):
-            return False
-    return True
 
 
 def init_kwargs(reference: Reference) -> dict[str, object] | None:

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
@@ -20,9 +22,11 @@ from kgen.frontend.places import all_frames, place_of_exception
 from kgen.ir.graph import OpGraph
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Case, Spec
+from kgen.spec.reference_source import stands_alone
 
 # Ops that write to a buffer though their schema does not say so.
 _HIDDEN_WRITES = frozenset({"aten::batch_norm", "aten::instance_norm"})
+_KEPT = 16  # graphs: a spec's cases are traced for its first device, and read for the others that follow it
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export")
 
 
@@ -35,7 +39,29 @@ class Trace:
 
 
 def trace(spec: Spec, case: Case) -> OpGraph:
-    """Return the functional graph of the reference on the inputs of a case."""
+    """Return the functional graph of the reference on the inputs of a case.
+
+    It is the same for every device. Where it follows from the values of the spec alone, the last few are kept.
+    """
+    if _is_value(spec):
+        reference = spec.reference
+        arguments = repr((reference.init_args, reference.init_kwargs))  # 1 and 1.0 are equal, and other constants
+        return _kept_graph(spec, case, arguments, reference.path, torch.get_default_dtype())
+    return trace_live(spec, case).graph
+
+
+def _is_value(spec: Spec) -> bool:
+    """Whether the reference is a text that imports nothing of the user's, with arguments that have a digest."""
+    try:
+        hash(spec)
+    except TypeError:  # a list among the arguments of a constructor
+        return False
+    return stands_alone(spec.reference)
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_graph(spec: Spec, case: Case, arguments: str, path: Path | None, default: torch.dtype) -> OpGraph:
+    """Return the graph; what follows `case` tells specs apart that are equal and yet traced differently."""
     return trace_live(spec, case).graph
 
 

@@ -235,6 +235,15 @@ class Problem:
         """Return the statement that defines each value."""
         return {s.result: s for s in self.body if not isinstance(s, Store)}
 
+    def needed(self, value: str, known: frozenset[str] = frozenset()) -> list[Definition]:
+        """Return what a value is computed from, itself included, in program order; `known` values are not followed."""
+        definitions, found, stack = self.definitions(), set[str](), [value]
+        while stack:
+            if (name := stack.pop()) not in found and name not in known:
+                found.add(name)
+                stack += operands_of(definitions[name])
+        return [s for s in self.body if not isinstance(s, Store) and s.result in found]
+
     def __str__(self) -> str:
         lines = [f"problem {self.name} [{', '.join(str(a) for a in self.axes)}]"]
         lines += [f"  {tensor}" for tensor in self.tensors]

@@ -23,7 +23,8 @@ class Program:
     """Problems in launch order, the buffers between them, and the signature of the reference.
 
     `arguments` are the graph inputs in signature order (user tensors, then parameters, buffers and constants, which a
-    kernel takes as arguments too). `results` names the output tensors in return order.
+    kernel takes as arguments too). `results` names the output tensors in return order. Where a kernel is an attention,
+    `plain` is the same program with the products and the softmax of each in kernels of their own.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Program:
     problems: tuple[Problem, ...]
     buffers: tuple[Buffer, ...] = ()
     returns_tuple: bool = False
+    plain: "Program | None" = None
 
     def __str__(self) -> str:
         arguments = ", ".join(f"%{a.name}" for a in self.arguments)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgen.frontend.reference import ReferenceText, init_kwargs, reference_text
+from kgen.layout import DEVICE_FILE
 from kgen.package.constraints import port_view
 from kgen.package.extraction import extraction_view
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE
@@ -50,6 +51,7 @@ def package_texts(parts: PackageParts) -> dict[str, str]:
         "plans/v0_plan.md": render("package/v0_plan.md.j2", extraction_view(parts)),
         "README.md": render("package/README.md.j2", readme_view(parts)),
         **_port_files(parts),
+        **({DEVICE_FILE: device.text} if (device := parts.plan.device).text else {}),
     }
     return {**files, PLAN_FILE: plan_text(parts, (*files, PLAN_FILE))}
 

@@ -1,7 +1,7 @@
 """The JSON texts of a package: `plan.json`, read by `kgen check` and by the writer, and `shapes.json`, by the test."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 from kgen.errors.package import ShapesError
@@ -19,6 +19,7 @@ from kgen.spec.model import FixedAxis
 
 TEST_TEMPLATE = "package/test_kernel.py.j2"
 LINE = 120
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 WORK = ("flops", "bytes_read", "bytes_written")
 
 
@@ -92,7 +93,11 @@ def input_digest(parts: PackageParts) -> str:
     decided = (parts.reference, spec.inputs, spec.extents, spec.cases, spec.tolerance, spec.accepts, parts.init_kwargs)
     fixed = tuple((f.axis, f.value, f.because, f.case) for f in spec.fixed)
     programs = tuple(str(program) for _, program in parts.programs)
-    return sha256(repr((spec.name, *decided, fixed, spec.incumbent, programs)).encode()).hexdigest()
+    return sha256(
+        repr(
+            (spec.name, *decided, fixed, spec.incumbent, programs, *([spec.operator] if spec.operator else []))
+        ).encode()
+    ).hexdigest()
 
 
 def _variant(variant: Variant) -> dict[str, object]:
@@ -115,20 +120,35 @@ def _variant(variant: Variant) -> dict[str, object]:
 
 def json_text(value: object) -> str:
     """Return JSON, a value on one line where it fits into one: a diff then shows one line per fact."""
-    return f"{_json(value, '')}\n"
+    return f"{_laid_out(_part(value), '', fits=False)}\n"
 
 
-def _json(value: object, indent: str) -> str:
-    flat = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    inner = indent + "  "
-    if len(inner) + len(flat) <= LINE and indent:
-        return flat
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A value as JSON on one line; of a list or an object also its ends, and its items with their names."""
+
+    flat: str
+    ends: str = ""
+    items: tuple[tuple[str, "_Part"], ...] = ()
+
+
+def _part(value: object) -> _Part:
     match value:
         case dict():
-            items = [f"{inner}{json.dumps(str(name))}: {_json(part, inner)}" for name, part in value.items()]
-            return "\n".join(("{", ",\n".join(items), f"{indent}}}")) if items else flat
+            named = [(_ENCODER.encode(str(name)), _part(part)) for name, part in value.items()]
+            flat = ", ".join([f"{name}: {part.flat}" for name, part in named])
+            return _Part(f"{{{flat}}}", "{}", tuple((f"{name}: ", part) for name, part in named))
         case list() | tuple():
-            items = [f"{inner}{_json(part, inner)}" for part in value]
-            return "\n".join(("[", ",\n".join(items), f"{indent}]")) if items else flat
+            parts = [_part(part) for part in value]
+            return _Part(f"[{', '.join([part.flat for part in parts])}]", "[]", tuple(("", part) for part in parts))
         case _:
-            return flat
+            return _Part(_ENCODER.encode(value))
+
+
+def _laid_out(part: _Part, indent: str, *, fits: bool = True) -> str:
+    """Return a part on one line where that `fits` into the width, else an item a line."""
+    inner = indent + "  "
+    if not part.items or (fits and len(inner) + len(part.flat) <= LINE):
+        return part.flat
+    items = [f"{inner}{name}{_laid_out(item, inner)}" for name, item in part.items]
+    return "\n".join((part.ends[0], ",\n".join(items), f"{indent}{part.ends[1]}"))

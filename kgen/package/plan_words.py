@@ -46,7 +46,7 @@ def quantities_used(plan: Plan) -> tuple[tuple[str, Quantity], ...]:
     peak = plan.device.dense_peak(product_dtype(plan))
     kinds = {isinstance(v, GemmVariant) for v in plan.variants}
     left_out = {name for name, _ in plan.device.quantities if name.startswith("dense_peak.")}
-    left_out |= {name for name, _ in plan.device.quantities if name.startswith("fitted.")}
+    left_out |= {name for name, _ in plan.device.quantities if name.startswith(("fitted.", "measured."))}
     left_out -= {name for is_product in kinds for name in _fitted(plan.device, is_product)}
     return tuple((name, q) for name, q in plan.device.quantities if name not in left_out or q is peak)
 

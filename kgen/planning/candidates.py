@@ -126,7 +126,8 @@ def solve_gemm(
     ranking = rank_gemm(legal.columns, facts, device)
     rows = ranking.order if top is None else ranking.order[:top]
     dies = int(device.value("quantities.dies"))
-    ranked = tuple(_ranked(legal, ranking, int(row), dies) for row in rows)
+    best = legal.at(rows)
+    ranked = tuple(_ranked(candidate_at(best, place), ranking, int(row), dies) for place, row in enumerate(rows))
     return GemmCandidates(ranked, legal.total, legal.count, legal.rejections)
 
 
@@ -153,7 +154,7 @@ def explain_gemm(facts: GemmFacts, device: Device, point: Mapping[str, Value]) -
     return explain(bound, dict(legal.point(best)))
 
 
-def _ranked(legal: LegalSet, ranking: Ranking, row: int, dies: int) -> RankedGemm:
+def _ranked(candidate: GemmCandidate, ranking: Ranking, row: int, dies: int) -> RankedGemm:
     tile, raster = ranking.tile, ranking.raster
     resources = {name: _us(getattr(tile, name)[row]) for name in RESOURCES}
     parts = {"sum_parts": _us(tile.sum_parts[row])} if tile.sum_parts[row] else {}
@@ -162,7 +163,7 @@ def _ranked(legal: LegalSet, ranking: Ranking, row: int, dies: int) -> RankedGem
     exchange = {"exchange": _us(tile.exchange[row])} if tile.exchange[row] else {}
     per_tile = {"mainloop": _us(tile.mainloop[row]), **exchange, "epilogue": _us(tile.epilogue[row])}
     return RankedGemm(
-        candidate=candidate_at(legal, row),
+        candidate=candidate,
         time_us=_us(ranking.total[row]),
         terms=tuple({**resources, **per_tile, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),

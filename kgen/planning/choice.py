@@ -1,9 +1,12 @@
 """A legal choice of every axis, with its predicted time: what the candidates of all families have in common."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from kgen.rules.model import Value
-from kgen.rules.solve import RuleRejection
+from kgen.rules.solve import LegalSet, RuleRejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,55 @@ class RankedCandidate:
             "waves": self.waves,
             "wave_efficiency": self.wave_efficiency,
         }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preference:
+    """One thing that legal points are ordered by, a number each; the smaller one comes first.
+
+    `of` is what a reader is shown of it: the time in steps of what a model resolves is shown in microseconds.
+    """
+
+    name: str
+    column: np.ndarray
+    of: np.ndarray | None = None
+
+    def shown(self, row: int) -> float:
+        """Return what a reader is shown of one point."""
+        return float((self.column if self.of is None else self.of)[row])
+
+
+Preferences = tuple[Preference, ...]  # the first one decides, the next ones among its equals
+
+
+def order_of(preferences: Preferences) -> np.ndarray:
+    """Return the rows best first; what is equal in all preferences stays in the order of the rules file's axes."""
+    return np.lexsort([p.column for p in reversed(preferences)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """A legal set with what orders it."""
+
+    legal: LegalSet
+    preferences: Preferences
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows, best first."""
+        return order_of(self.preferences)
+
+    def row_of(self, point: Mapping[str, Value]) -> int | None:
+        """Return the row of a point that gives every axis, or None where it is not legal."""
+        found = np.ones(self.legal.count, bool)
+        for axis, values in self.legal.named.items():
+            if axis in point:
+                found &= values == point[axis]
+        return int(np.argmax(found)) if found.any() else None
+
+    def decisive(self, first: int, second: int) -> Preference | None:
+        """Return the first preference in which two rows differ; None where the order of the axes decides."""
+        return next((p for p in self.preferences if p.column[first] != p.column[second]), None)
 
 
 @dataclass(frozen=True, slots=True)

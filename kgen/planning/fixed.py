@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from kgen.families.attention.rules import attention_rules
 from kgen.families.gemm.rules import gemm_rules
 from kgen.families.strided.rules import loop_rules
 from kgen.rules.model import Value
@@ -14,6 +15,8 @@ from kgen.target import Arch, Device
 
 def rules_of(family: str, arch: Arch) -> RuleSet:
     """Return the rules of a family on an arch. Raises `FamilyNotOnArchError`."""
+    if family == "attention":
+        return attention_rules(arch)
     return gemm_rules(arch) if family == "gemm" else loop_rules(family, arch)
 
 

@@ -9,7 +9,7 @@ from kgen.families.strided.cost import RESOURCES, LoopTime, loop_time
 from kgen.families.strided.facts import LoopFacts
 from kgen.families.strided.rules import bind_loop
 from kgen.planning import TOP
-from kgen.planning.choice import Candidate, Candidates, RankedCandidate
+from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
 from kgen.rules.explain import Explanation, complete, explain
 from kgen.rules.model import Value
@@ -42,7 +42,8 @@ def solve_loop(
     legal = legal_loops(family, facts, device, fixed=fixed)
     time, order = ordered_loops(legal, facts, device)
     rows = order if top is None else order[:top]
-    ranked = tuple(_ranked(legal, time, int(row)) for row in rows)
+    best = legal.at(rows)
+    ranked = tuple(_ranked(best, place, time, int(row)) for place, row in enumerate(rows))
     return Candidates(ranked, legal.total, legal.count, legal.rejections)
 
 
@@ -62,28 +63,30 @@ def ordered_loops(legal: LegalSet, facts: LoopFacts, device: Device) -> tuple[Lo
 
 
 def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
-    """Sort candidates by time over the best, in steps of what the model resolves.
+    """Return the rows of candidates best first."""
+    return order_of(loop_preferences(columns, time))
+
+
+def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Preferences:
+    """Return what orders candidates: the time over the best, in steps of what the model resolves.
 
     Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
-    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds and
-    the solver's order.
+    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds.
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
     total = time.total * np.where(cluster > 1, 1 + CLUSTER_GAIN, 1.0) * np.where(time.staged, 1 + STAGED_GAIN, 1.0)
-    resolved = np.floor(np.log(total / total.min()) / RESOLUTION)
-    return np.lexsort(
-        (
-            np.round(time.total, 3),
-            time.sharing,
-            size,
-            time.steps,
-            -time.run,
-            cluster,
-            time.rereads,
-            -columns["vec"],
-            resolved,
-        )
+    resolved: np.ndarray = np.floor(np.log(total / total.min()) / RESOLUTION)
+    return (
+        Preference("predicted time", resolved, total),
+        Preference("elements of a vector", -columns["vec"], columns["vec"]),
+        Preference("second reads of rows", time.rereads),
+        Preference("CTAs of a cluster", cluster),
+        Preference("runs down columns", -time.run, time.run),
+        Preference("vectors of a thread", time.steps),
+        Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
+        Preference("threads along a row", time.sharing),
+        Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )
 
 
@@ -97,15 +100,15 @@ def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[s
     return explain(bound, dict(legal.point(int(order[0]))))
 
 
-def _ranked(legal: LegalSet, time: LoopTime, row: int) -> RankedCandidate:
+def _ranked(best: LegalSet, place: int, time: LoopTime, row: int) -> RankedCandidate:
     resources = {name: _us(getattr(time, name)[row]) for name in RESOURCES}
     once = {"fill": _us(time.fill), "launch": _us(time.launch)}
     return RankedCandidate(
-        candidate=LoopCandidate(legal.point(row), legal.derived(row)),
+        candidate=LoopCandidate(best.point(place), best.derived(place)),
         time_us=_us(time.total[row]),
         terms=tuple({**resources, **once}.items()),
         bound_by=max(resources, key=lambda name: resources[name]),
-        ctas=int(legal.columns["ctas"][row]),
+        ctas=int(best.columns["ctas"][place]),
         waves=int(time.waves[row]),
         wave_efficiency=round(float(time.efficiency[row]), 4),
     )

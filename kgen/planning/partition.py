@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.strided.classify import classify_loop
 from kgen.families.strided.cuts import Cut, can_split, cut_after_first_phase, split_reduction, splittable_axes
-from kgen.families.strided.facts import MAX_ACCESS_BYTES, facts_of
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of
 from kgen.families.strided.online import online
 from kgen.ir.access import Access
 from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
@@ -95,8 +96,13 @@ def _whole(problem: Problem, device: Device) -> _Pieces:
 def _time(problem: Problem, device: Device) -> float:
     """Return the predicted time of one kernel in microseconds, infinite where none is legal."""
     form = classify_loop(problem)
+    return _predicted(form.family, facts_of(form, MAX_ACCESS_BYTES), device)
+
+
+@lru_cache(maxsize=256)  # pieces of one program often have equal facts, and so have the cases of a spec
+def _predicted(family: str, facts: LoopFacts, device: Device) -> float:
     try:
-        return solve_loop(form.family, facts_of(form, MAX_ACCESS_BYTES), device, top=1).ranked[0].time_us
+        return solve_loop(family, facts, device, top=1).ranked[0].time_us
     except NoLegalCandidateError:
         return INFINITE
 
@@ -118,6 +124,7 @@ def _splits(problem: Problem, device: Device) -> Iterator[tuple[Cut, str]]:
     if not can_split(problem):
         return
     found: list[tuple[float, int, Cut, str]] = []
+    most = INFINITE  # what a split may take that is still about as long as the fastest one so far
     for axis in splittable_axes(problem):
         extent = problem.axis(axis).extent
         assert isinstance(extent, int)
@@ -125,8 +132,11 @@ def _splits(problem: Problem, device: Device) -> Iterator[tuple[Cut, str]]:
             if extent % parts or extent // parts < 2:
                 continue
             cut = split_reduction(problem, axis, parts, _names(problem))
-            time = _time(cut.first, device) + _time(cut.second, device)
-            found.append((time, parts, cut, f"{axis} reduced in {parts} parts"))
+            time = _time(cut.first, device)
+            if time <= most:
+                time += _time(cut.second, device)
+                most = min(most, time * (1 + FEWER_PARTS))
+                found.append((time, parts, cut, f"{axis} reduced in {parts} parts"))
     if found:
         least = min(time for time, *_ in found)
         equal = [entry for entry in found if entry[0] <= least * (1 + FEWER_PARTS)]

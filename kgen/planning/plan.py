@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgen.families.gemm.form import GemmForm
-from kgen.families.strided.form import LoopForm
+from kgen.families.classify import Form
 from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.rules.model import Value
 from kgen.target import Device
 
 RUNNERS_UP = 3  # candidates a later measurement may try; the baseline itself takes none of them
-
-Form = GemmForm | LoopForm
 
 
 class Facts(Protocol):
@@ -46,6 +43,7 @@ class Variant:
     choice: RankedCandidate
     runners_up: tuple[RankedCandidate, ...]
     candidates: Candidates
+    fixed: tuple[tuple[str, Value], ...]  # axes that were decided before it was solved, by the spec or another variant
 
     @property
     def family(self) -> str:

@@ -176,4 +176,5 @@ def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> G
         choice=choice,
         runners_up=tuple(others),
         candidates=candidates,
+        fixed=tuple(request.fixed.items()),
     )

@@ -82,6 +82,7 @@ def _variant(
         choice=choice,
         runners_up=tuple(others),
         candidates=candidates,
+        fixed=tuple(fixed.items()),
         base_align=base_align,
         evictions=evictions_of(form, facts, device, schedule, vec, base_align, later),
     )

@@ -5,13 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.classify import Form
 from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
+from kgen.planning.attention import with_attentions
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.partition import partition
-from kgen.planning.plan import Form, Plan, Variant
+from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_gemm import plan_gemm
 from kgen.planning.plan_loops import plan_loop
 from kgen.rules.model import Value
@@ -43,6 +45,7 @@ def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
 
     One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can.
     """
+    programs, unfused = with_attentions(programs, device)
     made = {case: partition(program, device) for case, program in programs.items()}
     if len({_kernels(program) for program, _ in made.values()}) > 1:
         with suppress(NoLegalCandidateError):
@@ -51,7 +54,7 @@ def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
     shared = next(iter(found.values()), ())
     if any(reasons != shared for reasons in found.values()):
         shared = tuple(f"case {case}: {reason}" for case, reasons in found.items() for reason in reasons)
-    return Partition({case: program for case, (program, _) in made.items()}, shared)
+    return Partition({case: program for case, (program, _) in made.items()}, (*unfused, *shared))
 
 
 def _kernels(program: Program) -> tuple[tuple[str, ...], ...]:

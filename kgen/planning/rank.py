@@ -7,6 +7,7 @@ import numpy as np
 
 from kgen.families.gemm.cost import Launch, Raster, TileTime, choose_raster, completed, tile_grid, tile_time
 from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.planning.choice import Preference, Preferences, order_of
 from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -14,9 +15,9 @@ from kgen.target import Device
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Columns of the cost model, one entry per candidate, and the order of the candidates."""
+    """Columns of the cost model, one entry per candidate, and what orders the candidates."""
 
-    order: np.ndarray
+    preferences: Preferences
     total: np.ndarray
     ctas: np.ndarray  # tiles, those that fill up the last clusters included
     waves: GridWaves
@@ -24,6 +25,11 @@ class Ranking:
     tile: TileTime
     raster: Raster
     padding: np.ndarray  # share of the computed tiles' area that is inside of D
+
+    @property
+    def order(self) -> np.ndarray:
+        """The rows, best first."""
+        return order_of(self.preferences)
 
 
 def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Device) -> Ranking:
@@ -43,12 +49,16 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     ctas = grid.clusters * grid.cluster_size
     area = ctas * columns["tile_m"] * columns["tile_n"] / (columns["split_k"] * columns["cluster_k"])
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
-    return Ranking(_order(columns, total), total, ctas, waves, starts, tile, raster, padding)
+    return Ranking(_preferences(columns, total), total, ctas, waves, starts, tile, raster, padding)
 
 
-def _order(columns: Mapping[str, np.ndarray], total: np.ndarray) -> np.ndarray:
-    """Sort by time; equal times by smaller clusters, more threads and stages, larger tiles, then the solver's order."""
-    cluster_size = columns["cluster_m"] * columns["cluster_n"] * columns["cluster_k"]
-    area = columns["tile_m"] * columns["tile_n"]
+def _preferences(columns: Mapping[str, np.ndarray], total: np.ndarray) -> Preferences:
+    """Return what orders candidates: the time, then smaller clusters, more threads and stages, larger tiles."""
     # A nanosecond is far below what the model resolves; without rounding, ties would hang on the last bit.
-    return np.lexsort((-area, -columns["stages"], -columns["threads"], cluster_size, np.round(total, 3)))
+    return (
+        Preference("predicted time", np.round(total, 3)),
+        Preference("CTAs of a cluster", columns["cluster_m"] * columns["cluster_n"] * columns["cluster_k"]),
+        Preference("threads", -columns["threads"], columns["threads"]),
+        Preference("stages", -columns["stages"], columns["stages"]),
+        Preference("elements of a tile", -columns["tile_m"] * columns["tile_n"], columns["tile_m"] * columns["tile_n"]),
+    )

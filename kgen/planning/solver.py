@@ -3,23 +3,26 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
+from kgen.families.attention.cost import attention_time
+from kgen.families.attention.facts import facts_of as attention_facts
+from kgen.families.attention.form import AttentionForm
+from kgen.families.attention.rules_facts import AttentionFacts
+from kgen.families.classify import Form
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES
 from kgen.families.gemm.facts import facts_of as gemm_facts
 from kgen.families.gemm.form import GemmForm
 from kgen.families.gemm.rules_facts import GemmFacts
-from kgen.families.strided.facts import MAX_ACCESS_BYTES
+from kgen.families.strided.cost import loop_time
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts
 from kgen.families.strided.facts import facts_of as loop_facts
-from kgen.families.strided.form import LoopForm
+from kgen.planning.attention import attention_preferences, explain_attention, legal_attentions, solve_attention
 from kgen.planning.candidates import explain_gemm, legal_set, solve_gemm
-from kgen.planning.choice import Candidates
-from kgen.planning.loops import explain_loop, legal_loops, ordered_loops, solve_loop
-from kgen.planning.plan import Facts
+from kgen.planning.choice import Candidates, Ordered
+from kgen.planning.loops import explain_loop, legal_loops, loop_preferences, solve_loop
+from kgen.planning.plan import Facts, Variant
 from kgen.planning.rank import rank_gemm
 from kgen.rules.explain import Explanation
 from kgen.rules.model import Value
-from kgen.rules.solve import LegalSet
 from kgen.target import Device
 
 Point = Mapping[str, Value]
@@ -39,27 +42,41 @@ class Solver:
     bytes: int
     solve: Callable[[Point, int | None], Candidates]
     explain: Callable[[Point], Explanation]
-    ordered: Callable[[Point], tuple[LegalSet, np.ndarray]]  # fixed axes -> the legal set, and its rows best first
+    ordered: Callable[[Point], Ordered]  # fixed axes -> the legal set, with what orders it
 
     def rank(self, fixed: Point, point: Point) -> int:
         """Return the rank, from 1, of a legal point that gives every axis, among all candidates with the fixed axes."""
-        legal, order = self.ordered(fixed)
-        return next(i for i, row in enumerate(order, 1) if dict(legal.point(int(row))) == dict(point))
+        found = self.ordered(fixed)
+        row = found.row_of(point)
+        return next(i for i, each in enumerate(found.rows, 1) if each == row)
 
 
-def solver_of(form: GemmForm | LoopForm, device: Device) -> Solver:
+def solver_of(form: Form, device: Device) -> Solver:
     """Return what answers for a kernel whose tensors lie at aligned addresses."""
     if isinstance(form, GemmForm):
         return gemm_solver(gemm_facts(form, MAX_ALIGN_BYTES), device, form.bytes)
-    return _loop_solver(form, device)
+    if isinstance(form, AttentionForm):
+        return attention_solver(attention_facts(form, MAX_ALIGN_BYTES), device, (form.flops, form.bytes))
+    return loop_solver(form.family, loop_facts(form, MAX_ACCESS_BYTES), device, (form.flops, form.bytes))
+
+
+def solver_of_variant(variant: Variant, device: Device) -> Solver:
+    """Return what answers for a variant of a plan, with the base addresses that its guard lets in, on any device."""
+    form, facts = variant.form, variant.facts
+    if isinstance(facts, GemmFacts):
+        return gemm_solver(facts, device, form.bytes)
+    if isinstance(facts, AttentionFacts):
+        return attention_solver(facts, device, (form.flops, form.bytes))
+    assert isinstance(facts, LoopFacts)
+    return loop_solver(form.family, facts, device, (form.flops, form.bytes))
 
 
 def gemm_solver(facts: GemmFacts, device: Device, least_bytes: int) -> Solver:
     """Return what answers for a product."""
 
-    def ordered(fixed: Point) -> tuple[LegalSet, np.ndarray]:
+    def ordered(fixed: Point) -> Ordered:
         legal = legal_set(facts, device, fixed=fixed)
-        return legal, rank_gemm(legal.columns, facts, device).order
+        return Ordered(legal, rank_gemm(legal.columns, facts, device).preferences)
 
     return Solver(
         family="gemm",
@@ -72,18 +89,37 @@ def gemm_solver(facts: GemmFacts, device: Device, least_bytes: int) -> Solver:
     )
 
 
-def _loop_solver(form: LoopForm, device: Device) -> Solver:
-    family, facts = form.family, loop_facts(form, MAX_ACCESS_BYTES)
+def attention_solver(facts: AttentionFacts, device: Device, work: tuple[int, int]) -> Solver:
+    """Return what answers for an attention; `work` are its least flops and bytes."""
 
-    def ordered(fixed: Point) -> tuple[LegalSet, np.ndarray]:
+    def ordered(fixed: Point) -> Ordered:
+        legal = legal_attentions(facts, device, fixed=fixed)
+        return Ordered(legal, attention_preferences(legal.columns, attention_time(legal.columns, facts, device)))
+
+    return Solver(
+        family="attention",
+        facts=facts,
+        flops=work[0],
+        bytes=work[1],
+        solve=lambda fixed, top: solve_attention(facts, device, fixed=fixed, top=top),
+        explain=lambda point: explain_attention(facts, device, point),
+        ordered=ordered,
+    )
+
+
+def loop_solver(family: str, facts: LoopFacts, device: Device, work: tuple[int, int]) -> Solver:
+    """Return what answers for a loop kernel; `work` are its least flops and bytes."""
+
+    def ordered(fixed: Point) -> Ordered:
         legal = legal_loops(family, facts, device, fixed=fixed)
-        return legal, ordered_loops(legal, facts, device)[1]
+        columns = legal.named
+        return Ordered(legal, loop_preferences(columns, loop_time(columns, facts, device)))
 
     return Solver(
         family=family,
         facts=facts,
-        flops=form.flops,
-        bytes=form.bytes,
+        flops=work[0],
+        bytes=work[1],
         solve=lambda fixed, top: solve_loop(family, facts, device, fixed=fixed, top=top),
         explain=lambda point: explain_loop(family, facts, device, point),
         ordered=ordered,

@@ -10,7 +10,7 @@ import numpy as np
 from kgen.rules.evaluate import Evaluator
 from kgen.rules.model import Compare, Divides, Either, Every, Expr, Invert, Member, Value
 from kgen.rules.nearest import nearest_first
-from kgen.rules.printer import print_condition, print_expr
+from kgen.rules.printer import print_expr
 from kgen.rules.ruleset import CompiledRule
 from kgen.rules.solve import BoundRules, Grid, Point, check_point
 
@@ -119,7 +119,7 @@ def explain(bound: BoundRules, point: Mapping[str, Value]) -> Explanation:
         RuleCheck(
             rule=rule.name,
             place=rule.place,
-            text=print_condition(rule.rule),
+            text=rule.text,
             because=rule.rule.because,
             verdict=verdicts[rule.name],
             sides=() if verdicts[rule.name] is Verdict.NOT_APPLICABLE else _sides(rule.rule.condition, at),

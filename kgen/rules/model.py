@@ -190,18 +190,23 @@ class RulesFile:
     lines: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
+def parts_of(expr: Expr) -> tuple[Expr, ...]:
+    """Return the expressions that an expression is directly made of, in order of appearance."""
+    match expr:
+        case Literal() | Name():
+            return ()
+        case Negate(operand) | Invert(operand):
+            return (operand,)
+        case Arithmetic(_, left, right) | Compare(_, left, right) | Divides(left, right):
+            return (left, right)
+        case Call(_, parts) | Every(parts) | Either(parts):
+            return parts
+        case Member(operand, choices):
+            return (operand, *choices)
+
+
 def names_of(expr: Expr | None) -> tuple[Name, ...]:
     """Return every name in an expression, in order of appearance."""
-    match expr:
-        case None | Literal():
-            return ()
-        case Name():
-            return (expr,)
-        case Negate(operand) | Invert(operand):
-            return names_of(operand)
-        case Arithmetic(_, left, right) | Compare(_, left, right) | Divides(left, right):
-            return names_of(left) + names_of(right)
-        case Call(_, parts) | Every(parts) | Either(parts):
-            return tuple(name for part in parts for name in names_of(part))
-        case Member(operand, choices):
-            return names_of(operand) + tuple(name for part in choices for name in names_of(part))
+    if isinstance(expr, Name):
+        return (expr,)
+    return () if expr is None else tuple(name for part in parts_of(expr) for name in names_of(part))

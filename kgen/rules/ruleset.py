@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+import numpy as np
+
 from kgen.errors.base import Where
 from kgen.errors.rules import MissingLetError, NameDefinedTwiceError, RuleKindError
 from kgen.rules.model import Axis, Domain, Expr, Let, Rule, RulesFile, Span, Value, names_of
-from kgen.rules.symbolic import Column, Formula, Kind, Numeric, Scope, compile_formula, kind_of, pick
+from kgen.rules.printer import print_condition
+from kgen.rules.symbolic import Column, Formula, Kind, Numeric, Scope, compile_formula, encode, kind_of, pick
 
 _RESERVED = frozenset({"axis", "let", "rule", "in", "step", "when", "because", "source", "and", "or", "not", "divides"})
 
@@ -38,12 +41,14 @@ class Vocabulary:
     required_lets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CompiledAxis:
-    """An axis with the kind of its values."""
+    """An axis with the kind of its values; `codes` are its domain as it stands in a column."""
 
     axis: Axis
     file: str
+    kind: Kind
+    codes: np.ndarray
 
     @property
     def name(self) -> str:
@@ -54,11 +59,6 @@ class CompiledAxis:
     def domain(self) -> Domain:
         """Domain of the axis."""
         return self.axis.domain
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of its values."""
-        return kind_of(self.axis.domain.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,11 @@ class CompiledLet:
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule with its guard and condition as formulas; `axes` as for a let."""
+    """A rule with its guard and condition as formulas; `axes` as for a let, `text` is what it demands."""
 
     rule: Rule
     file: str
+    text: str
     guard: Formula | None
     condition: Formula
     axes: frozenset[str]
@@ -101,29 +102,52 @@ class CompiledRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What can be computed and decided once an axis joins those before it; with no axis, from facts alone."""
+
+    axis: CompiledAxis | None
+    lets: tuple[CompiledLet, ...]
+    rules: tuple[CompiledRule, ...]  # those of the fewest axes first
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Axes, lets and rules in file order."""
+    """Axes, lets and rules in file order; `turns` are the same in the order of the solver."""
 
     vocabulary: Vocabulary
     axes: tuple[CompiledAxis, ...]
     lets: tuple[CompiledLet, ...]
     rules: tuple[CompiledRule, ...]
     kinds: Mapping[str, Kind]  # of every name
+    turns: tuple[Turn, ...]
+    named_facts: frozenset[str]  # that lets and rules name; the vocabulary has those of every target
 
     def axis(self, name: str) -> CompiledAxis | None:
         """Return the axis of that name."""
         return next((a for a in self.axes if a.name == name), None)
 
-    def named_facts(self) -> frozenset[str]:
-        """Return the facts that lets and rules name; the vocabulary has those of every target."""
-        lets = [expr for let in self.lets for case in let.cases for expr in (case.value, case.when)]
-        rules = [expr for compiled in self.rules for expr in (compiled.rule.condition, compiled.rule.when)]
-        named = {name.name for expr in (*lets, *rules) for name in names_of(expr)}
-        return frozenset(fact.name for fact in self.vocabulary.facts if fact.name in named)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names that a point has a value for: axes, then lets."""
+        return (*(axis.name for axis in self.axes), *(let.name for let in self.lets))
 
     def rule(self, name: str) -> CompiledRule | None:
         """Return the rule of that name."""
         return next((r for r in self.rules if r.name == name), None)
+
+
+def turns_of(
+    axes: tuple[CompiledAxis, ...], lets: tuple[CompiledLet, ...], rules: tuple[CompiledRule, ...]
+) -> tuple[Turn, ...]:
+    """Return what can be decided before any axis, and as each of `axes` joins; what needs others is left out."""
+    turns, bound = [], set[str]()
+    for axis in (None, *axes):
+        bound |= {axis.name} if axis else set()
+        new = frozenset({axis.name}) if axis else frozenset()
+        found = [rule for rule in rules if rule.axes <= bound and new <= rule.axes and bool(axis) == bool(rule.axes)]
+        made = [let for let in lets if let.axes <= bound and new <= let.axes and bool(axis) == bool(let.axes)]
+        turns.append(Turn(axis, tuple(made), tuple(sorted(found, key=lambda rule: len(rule.axes)))))
+    return tuple(turns)
 
 
 def compile_rules(files: tuple[RulesFile, ...], vocabulary: Vocabulary) -> RuleSet:
@@ -170,7 +194,8 @@ class _Compilation:
                     name=name,
                     names=", ".join(self.vocabulary.required_lets),
                 )
-        return RuleSet(self.vocabulary, tuple(self.axes), tuple(self.lets), tuple(self.rules), self.kinds)
+        axes, lets, rules = tuple(self.axes), tuple(self.lets), tuple(self.rules)
+        return RuleSet(self.vocabulary, axes, lets, rules, self.kinds, turns_of(axes, lets, rules), self._named_facts())
 
     def _define(self, name: str, span: Span, scope: Scope) -> None:
         where = scope.where(span)
@@ -186,9 +211,10 @@ class _Compilation:
         if not values or len(set(values)) != len(values) or len({type(v) for v in values}) != 1:
             found = "an empty, repeating or mixed domain"
             raise RuleKindError(where=scope.where(axis.span), text=axis.name, found=found, wanted="distinct values")
-        self.kinds[axis.name] = kind_of(values)
+        kind = self.kinds[axis.name] = kind_of(values)
         self.depends[axis.name] = frozenset({axis.name})
-        self.axes.append(CompiledAxis(axis, scope.file))
+        codes = np.array([encode(kind, value) for value in values], np.int64)
+        self.axes.append(CompiledAxis(axis, scope.file, kind, codes))
 
     def _let(self, let: Let, scope: Scope) -> None:
         cases = self.open_lets.pop(let.name, [])
@@ -215,7 +241,14 @@ class _Compilation:
         self.defined[name] = f"{scope.file}:{rule.span.line}"
         guard = compile_formula(scope.condition(rule.when)) if rule.when is not None else None
         condition = compile_formula(scope.condition(rule.condition))
-        self.rules.append(CompiledRule(rule, scope.file, guard, condition, self._axes_of(rule.condition, rule.when)))
+        axes, text = self._axes_of(rule.condition, rule.when), print_condition(rule)
+        self.rules.append(CompiledRule(rule, scope.file, text, guard, condition, axes))
+
+    def _named_facts(self) -> frozenset[str]:
+        lets = [expr for let in self.lets for case in let.cases for expr in (case.value, case.when)]
+        rules = [expr for compiled in self.rules for expr in (compiled.rule.condition, compiled.rule.when)]
+        named = {name.name for expr in (*lets, *rules) for name in names_of(expr)}
+        return frozenset(fact.name for fact in self.vocabulary.facts if fact.name in named)
 
     def _axes_of(self, *exprs: Expr | None) -> frozenset[str]:
         used = {name.name for expr in exprs for name in names_of(expr)}

@@ -6,17 +6,18 @@ and of their domains, so the result is the same in every run.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from kgen.errors.base import Where
 from kgen.errors.rules import BadFactError, MissingFactError, OutsideDomainError, UnknownAxisError
+from kgen.rules.columns import Columns, PointColumns
 from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first, nearest_name
-from kgen.rules.printer import print_condition, print_domain
-from kgen.rules.ruleset import CompiledRule, RuleSet
+from kgen.rules.printer import print_domain
+from kgen.rules.ruleset import CompiledAxis, CompiledRule, RuleSet, turns_of
 from kgen.rules.symbolic import Column, Enumeration, Numeric, decode, encode
 
 Point = tuple[tuple[str, Value], ...]
@@ -32,6 +33,22 @@ class BoundRules:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranks:
+    """Points by their rank: the position among all combinations of the bound axes, the last one running fastest."""
+
+    axes: tuple[str, ...]
+    values: tuple[tuple[Value, ...], ...]  # of each axis
+
+    def point(self, rank: int) -> Point:
+        """Return the point of a rank."""
+        found: list[tuple[str, Value]] = []
+        for name, values in zip(reversed(self.axes), reversed(self.values), strict=True):
+            rank, position = divmod(rank, len(values))
+            found.append((name, values[position]))
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True, slots=True)
 class RuleRejection:
     """How much a rule removed; `kept` and `removed_point` are neighbours along one axis, on either side of its edge."""
 
@@ -41,8 +58,19 @@ class RuleRejection:
     text: str
     because: str
     removed: int
-    removed_point: Point
-    kept_point: Point | None
+    ranks: Ranks
+    removed_rank: int
+    kept_rank: int | None
+
+    @property
+    def removed_point(self) -> Point:
+        """A point that the rule removed."""
+        return self.ranks.point(self.removed_rank)
+
+    @property
+    def kept_point(self) -> Point | None:
+        """The point beside it that the rule kept, if there is one."""
+        return None if self.kept_rank is None else self.ranks.point(self.kept_rank)
 
     @property
     def place(self) -> str:
@@ -64,46 +92,55 @@ class RuleRejection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegalSet:
-    """Every legal point as columns, in solver order; `columns` hold the axes, members as numbers, and the lets."""
+    """Every legal point, in solver order; `table` computes a column when it is read."""
 
     bound: BoundRules
-    columns: Mapping[str, np.ndarray]
-    count: int
+    table: Columns
+    ranks: Ranks
+    rank_of: np.ndarray
     total: int
     rejections: tuple[RuleRejection, ...]
+
+    @property
+    def count(self) -> int:
+        """How many points there are."""
+        return len(self.rank_of)
+
+    @property
+    def columns(self) -> Mapping[str, np.ndarray]:
+        """Axes, members as numbers, and lets: a column each."""
+        return PointColumns(self.table, self.count, self.bound.rules.columns, {})
 
     @property
     def named(self) -> Mapping[str, np.ndarray]:
         """The columns with the names of members in the place of their numbers."""
         kinds = {axis.name: axis.kind for axis in self.bound.rules.axes}
         names = {axis: np.array(kind.members) for axis, kind in kinds.items() if isinstance(kind, Enumeration)}
-        return {**self.columns, **{axis: found[self.columns[axis]] for axis, found in names.items()}}
+        return PointColumns(self.table, self.count, self.bound.rules.columns, names)
+
+    def at(self, rows: np.ndarray) -> "LegalSet":
+        """Return some of the points, in the order of `rows`."""
+        return replace(self, table=self.table.taken(rows), rank_of=self.rank_of[rows])
 
     def point(self, row: int) -> Point:
         """Return the axis values of one row."""
-        return tuple(
-            (axis.name, _value(decode(axis.kind, self.columns[axis.name][row]))) for axis in self.bound.rules.axes
-        )
+        return self.ranks.point(int(self.rank_of[row]))
 
     def derived(self, row: int) -> tuple[tuple[str, int | float], ...]:
         """Return the lets of one row."""
-        numbers = ((let.name, decode(Numeric(), self.columns[let.name][row])) for let in self.bound.rules.lets)
+        columns = self.columns
+        numbers = ((let.name, decode(Numeric(), columns[let.name][row])) for let in self.bound.rules.lets)
         return tuple((name, n) for name, n in numbers if not isinstance(n, str))
-
-
-def _value(value: Value | float) -> Value:
-    assert not isinstance(value, float)
-    return value
 
 
 def bind(rules: RuleSet, facts: Mapping[str, Value | float]) -> BoundRules:
     """Give the rules the facts of one problem and device; raises for one that they name and that is not given."""
     known = [fact for fact in rules.vocabulary.facts if fact.name in facts]
-    if len(known) < len(rules.vocabulary.facts) and (lacking := rules.named_facts() - facts.keys()):
+    if len(known) < len(rules.vocabulary.facts) and (lacking := rules.named_facts - facts.keys()):
         raise MissingFactError(name=min(lacking), given=", ".join(sorted(facts)))
     stored: dict[str, Column] = {}
     for fact in known:
-        value, kind = facts[fact.name], fact.kind
+        value, kind = facts[fact.name], rules.kinds[fact.name]
         if isinstance(kind, Enumeration) and value not in kind.members:
             raise BadFactError(name=fact.name, value=value, members=", ".join(kind.members))
         code = encode(kind, value)
@@ -139,14 +176,16 @@ def solve(bound: BoundRules, fixed: Mapping[str, Value] | None = None, *, withou
                     _filter(grid, rule, rejections)
     order = {rule.name: i for i, rule in enumerate(bound.rules.rules)}
     rejections.sort(key=lambda r: order[r.rule])
-    names = [*(a.name for a in bound.rules.axes), *(let.name for let in bound.rules.lets)]
-    columns = {name: np.broadcast_to(grid.columns[name], (grid.rows,)) for name in names}
-    return LegalSet(bound, columns, grid.rows, grid.total, tuple(rejections))
+    return LegalSet(bound, grid.columns, grid.ranks, grid.rank_of, grid.total, tuple(rejections))
 
 
 def _filter(grid: "Grid", rule: CompiledRule, rejections: list[RuleRejection]) -> None:
     """Drop the rows that break a rule and note how many full points they stood for."""
-    keep = np.broadcast_to(rule.holds(grid.columns), (grid.rows,))
+    keep = rule.holds(grid.columns)
+    if not keep.ndim:
+        if keep:
+            return
+        keep = np.broadcast_to(keep, (grid.rows,))
     removed = grid.rows - int(np.count_nonzero(keep))
     if not removed:
         return
@@ -156,11 +195,12 @@ def _filter(grid: "Grid", rule: CompiledRule, rejections: list[RuleRejection]) -
             rule=rule.name,
             file=rule.file,
             line=rule.rule.span.line,
-            text=print_condition(rule.rule),
+            text=rule.text,
             because=rule.rule.because,
             removed=removed * grid.weight,
-            removed_point=grid.point(gone),
-            kept_point=grid.point(kept) if kept is not None else None,
+            ranks=grid.ranks,
+            removed_rank=int(grid.rank_of[gone]),
+            kept_rank=int(grid.rank_of[kept]) if kept is not None else None,
         )
     )
     grid.keep(keep)
@@ -180,62 +220,54 @@ class Grid:
 
     def __init__(self, bound: BoundRules, fixed: Mapping[str, Value], only: frozenset[str] | None = None) -> None:
         self.bound = bound
-        self.columns: dict[str, Column] = dict(bound.stored)
+        self.columns = Columns(bound.stored)
         self.rows = 1
         self.parents = np.zeros(1, np.int64)  # the row each row came from when the newest axis joined
-        self.axes: list[str] = []
-        self.domains = {
-            axis.name: np.array(
-                [encode(axis.kind, v) for v in axis.domain.values if fixed.get(axis.name, v) == v], np.int64
-            )
-            for axis in bound.rules.axes
-            if only is None or axis.name in only
-        }
-        self.total = prod(len(d) for d in self.domains.values())
+        self.ranks, self.rank_of = Ranks((), ()), np.zeros(1, np.int64)
+        self.turns = bound.rules.turns
+        if only is not None:
+            axes = tuple(axis for axis in bound.rules.axes if axis.name in only)
+            self.turns = turns_of(axes, bound.rules.lets, bound.rules.rules)
+        self.domains = {turn.axis.name: _domain(turn.axis, fixed) for turn in self.turns if turn.axis is not None}
+        self.total = prod(len(values) for values, _ in self.domains.values())
         self.weight = self.total  # full points that one row stands for
 
     def steps(self) -> Iterator[tuple[CompiledRule, ...]]:
         """Bind the axes one by one; yield the rules that each makes decidable, while the caller drops rows."""
-        yield self._decidable(None)
-        for name, domain in self.domains.items():
-            self.weight //= max(len(domain), 1)
-            self._join(name, domain)
-            yield self._decidable(name)
+        for turn in self.turns:
+            if turn.axis is not None:
+                values, codes = self.domains[turn.axis.name]
+                self.weight //= max(len(values), 1)
+                self._join(turn.axis.name, values, codes)
+            for let in turn.lets:
+                self.columns.add_let(let)
+            yield turn.rules
 
     def point(self, row: int) -> Point:
         """Return the bound axes of one row."""
-        axes = [self.bound.rules.axis(name) for name in self.axes]
-        return tuple((a.name, _value(decode(a.kind, self.columns[a.name][row]))) for a in axes if a is not None)
+        return self.ranks.point(int(self.rank_of[row]))
 
     def keep(self, rows: np.ndarray) -> None:
         """Keep the rows of a mask."""
-        self.columns = {
-            name: column[rows] if isinstance(column, np.ndarray) and column.ndim else column
-            for name, column in self.columns.items()
-        }
-        self.parents = self.parents[rows]
-        self.rows = len(self.parents)
+        kept = np.flatnonzero(rows)
+        self.columns.move(kept)
+        self.parents, self.rank_of = self.parents[kept], self.rank_of[kept]
+        self.rows = len(kept)
 
-    def _join(self, name: str, domain: np.ndarray) -> None:
-        size = len(domain)
-        self.columns = {
-            known: np.repeat(column, size) if isinstance(column, np.ndarray) and column.ndim else column
-            for known, column in self.columns.items()
-        }
-        self.columns[name] = np.tile(domain, self.rows)
+    def _join(self, name: str, values: tuple[Value, ...], codes: np.ndarray) -> None:
+        size = len(values)
         self.parents = np.repeat(np.arange(self.rows), size)
+        self.rank_of = np.repeat(self.rank_of * size, size) + np.tile(np.arange(size), self.rows)
+        self.columns.move(self.parents)
+        self.columns.add(name, np.tile(codes, self.rows))
         self.rows *= size
-        self.axes.append(name)
+        self.ranks = Ranks((*self.ranks.axes, name), (*self.ranks.values, values))
 
-    def _decidable(self, newest: str | None) -> tuple[CompiledRule, ...]:
-        """Evaluate the lets that the newest axis completes; return the rules it completes, cheapest first."""
-        bound = set(self.axes)
 
-        def completed(axes: frozenset[str]) -> bool:
-            return axes <= bound and (newest in axes if newest else not axes)
-
-        for let in self.bound.rules.lets:
-            if completed(let.axes):
-                self.columns[let.name] = let.formula(self.columns)
-        rules = [r for r in self.bound.rules.rules if completed(r.axes)]
-        return tuple(sorted(rules, key=lambda r: len(r.axes)))
+def _domain(axis: CompiledAxis, fixed: Mapping[str, Value]) -> tuple[tuple[Value, ...], np.ndarray]:
+    """Return the values of an axis and what they are in a column; the one value of an axis that is fixed."""
+    values = axis.domain.values
+    if axis.name not in fixed:
+        return values, axis.codes
+    kept = [position for position, value in enumerate(values) if value == fixed[axis.name]]
+    return tuple(values[position] for position in kept), axis.codes[kept]

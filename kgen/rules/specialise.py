@@ -24,8 +24,8 @@ from kgen.rules.model import (
     Negate,
     Value,
     names_of,
+    parts_of,
 )
-from kgen.rules.printer import print_condition
 from kgen.rules.ruleset import CompiledLet
 from kgen.rules.solve import BoundRules
 
@@ -67,7 +67,7 @@ def kernel_rules(
         if not isinstance(whole, bool):
             used |= {n.name for n in names_of(whole)}
             python = _Python(rename).text(whole)
-            checks.append(KernelCheck(rule.name, print_condition(rule.rule), python, rule.rule.because))
+            checks.append(KernelCheck(rule.name, rule.text, python, rule.rule.because))
     derived = []
     for let in reversed(bound.rules.lets):
         if let.name in used and let.name in fold.open_lets:
@@ -86,6 +86,7 @@ class _Fold:
         self.at = Evaluator(bound.rules, bound.facts, point)
         self.open = set(constants)
         self.open_lets: dict[str, tuple[tuple[Folded, Expr], ...]] = {}
+        self.known: dict[int, bool] = {}  # by the identity of a node of the rules' trees, which outlive this
         for let in bound.rules.lets:
             if let.name not in self.open:
                 self._let(let)
@@ -103,7 +104,13 @@ class _Fold:
             self.open_lets[let.name] = tuple(cases)
 
     def _known(self, expr: Expr) -> bool:
-        return not any(name.name in self.open for name in names_of(expr))
+        """Whether no name in an expression is open; those of a let are all decided before it is read."""
+        if isinstance(expr, Name):
+            return expr.name not in self.open
+        found = self.known.get(id(expr))
+        if found is None:
+            found = self.known[id(expr)] = all(self._known(part) for part in parts_of(expr))
+        return found
 
     def number(self, expr: Expr) -> Expr:
         """Return a number with its known parts folded."""

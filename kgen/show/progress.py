@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 @contextmanager
@@ -33,6 +41,16 @@ def steps() -> Iterator[Callable[[str], None]]:
 def counted() -> Iterator[Callable[[str, int, int], None]]:
     """Yield a function that shows what was done, how many are, and how many there are; its bar starts anew per kind."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda title, done, total: progress.update(task, completed=done, total=total, description=title)
+
+
+@contextmanager
+def timed() -> Iterator[Callable[[str, float, float], None]]:
+    """Yield a function that shows what was done, how much work is and how much there is; with the time that is left."""
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+               TextColumn("{task.description}", markup=False))  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
         yield lambda title, done, total: progress.update(task, completed=done, total=total, description=title)

@@ -2,6 +2,7 @@
 
 from rich.table import Table
 
+from kgen.planning.attention import RankedAttention
 from kgen.planning.candidates import RankedGemm
 from kgen.planning.choice import RankedCandidate
 from kgen.solution import Solution, behind
@@ -20,6 +21,7 @@ _CHOICES = (
 _OF_TIME = ("us", "TFLOP/s", "bound by", "waves", "full", "inside D")
 _OF_CTA = ("smem bytes", "acc regs", "behind the first by")
 _OF_LOOP = ("us", "TB/s", "bound by", "CTAs", "waves", "full", "access bytes", "behind the first by")
+_OF_ATTENTION = ("us", "TFLOP/s", "TB/s", "bound by", "CTAs", "full", "smem bytes", "behind the first by")
 
 
 def ranking(solution: Solution) -> Table:
@@ -30,11 +32,20 @@ def ranking(solution: Solution) -> Table:
         table = Table("", "tile", *titles, *_OF_TIME, *_OF_CTA, title="ranked", title_justify="left")
     else:
         axes = [axis for axis, _ in ranked[0].candidate.choices]
-        table = Table("", *axes, *_OF_LOOP, title="ranked", title_justify="left")
+        columns = _OF_ATTENTION if isinstance(ranked[0], RankedAttention) else _OF_LOOP
+        table = Table("", *axes, *columns, title="ranked", title_justify="left")
     for rank, candidate in enumerate(ranked, 1):
-        row = _product(candidate, solver.flops) if isinstance(candidate, RankedGemm) else _loop(candidate, solver.bytes)
+        row = _row(candidate, solver.flops, solver.bytes)
         table.add_row(str(rank), *row, _losses(candidate, ranked[0]) if rank > 1 else "")
     return table
+
+
+def _row(ranked: RankedCandidate, flops: int, least_bytes: int) -> tuple[str, ...]:
+    if isinstance(ranked, RankedGemm):
+        return _product(ranked, flops)
+    if isinstance(ranked, RankedAttention):
+        return _attention(ranked, flops, least_bytes)
+    return _loop(ranked, least_bytes)
 
 
 def _choices(ranked: RankedGemm) -> tuple[tuple[str, str], ...]:
@@ -70,6 +81,19 @@ def _loop(ranked: RankedCandidate, least_bytes: int) -> tuple[str, ...]:
         str(ranked.waves),
         f"{ranked.wave_efficiency:.0%}",
         str(ranked.candidate.number("access_bytes")),
+    )
+
+
+def _attention(ranked: RankedAttention, flops: int, least_bytes: int) -> tuple[str, ...]:
+    return (
+        *(str(value) for _, value in ranked.candidate.choices),
+        f"{ranked.time_us:.1f}",
+        f"{flops / ranked.time_us / 1e6:.0f}",
+        f"{least_bytes / ranked.time_us / 1e6:.2f}",
+        ranked.bound_by,
+        f"{ranked.ctas:,}",
+        f"{ranked.wave_efficiency:.0%}",
+        f"{ranked.candidate.number('smem_bytes'):,}",
     )
 
 

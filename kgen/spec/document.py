@@ -15,6 +15,7 @@ from kgen.ir.dtype import DType
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,79}\Z")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}::[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 CASE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -58,6 +59,7 @@ _Name = Annotated[
     ),
 ]
 _Identifier = Annotated[str, _matching(IDENTIFIER, "a Python identifier")]
+_OperatorName = Annotated[str, _matching(OPERATOR, "an operator, namespace::name, both Python identifiers")]
 _CaseId = Annotated[str, _matching(CASE_ID, "a case id of letters, digits, underscores and hyphens")]
 _Natural = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _Dimension = Annotated[
@@ -184,4 +186,7 @@ class SpecDocument(_Block):
     )
     incumbent: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="an existing kernel to compare with: file.py::name or module:name"
+    )
+    operator: _OperatorName | None = Field(
+        default=None, description="namespace::name: kernel.py registers itself with torch.library under it"
     )

@@ -122,6 +122,7 @@ class Spec:
     fixed: tuple[FixedAxis, ...] = ()
     accepts: Accepts = Accepts()
     incumbent: Reference | None = None
+    operator: str | None = None  # "namespace::name" under which kernel.py registers itself with torch.library
     target_places: tuple[Where, ...] = field(default=(), compare=False)  # of `targets`, for messages
 
     def case(self, case_id: str) -> Case:

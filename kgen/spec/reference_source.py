@@ -1,8 +1,10 @@
 """The reference of a spec: its text, its entry and its argument names, read with `ast` and never executed here."""
 
 import ast
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -179,3 +181,21 @@ def _arguments(reference: Reference) -> ast.arguments | None:
         methods = (d for d in definition.body if isinstance(d, ast.FunctionDef) and d.name == "forward")
         definition = next(methods, None)
     return definition.args if isinstance(definition, ast.FunctionDef) else None
+
+
+def stands_alone(reference: Reference) -> bool:
+    """Whether the reference's own text runs where only torch is installed."""
+    return reference.kind in (ReferenceKind.INLINE, ReferenceKind.FILE) and _needs_only_torch(reference.source)
+
+
+@lru_cache(maxsize=16)  # asked for by the trace and by the package of every device
+def _needs_only_torch(source: str) -> bool:
+    for node in ast.walk(ast.parse(source)):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = ["." * node.level + (node.module or "")]
+        if any(m.split(".")[0] not in ("torch", *sys.stdlib_module_names) for m in modules):
+            return False
+    return True

@@ -56,6 +56,7 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         _fixed(document, checked, tuple(case.id for case in cases)),
         Accepts(16 if checked.accepts.base_alignment == 16 else 1),
         resolve_reference(document, ("incumbent",), incumbent, folder) if incumbent else None,
+        checked.operator,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
+from kgen.exchange import write_whole
 from kgen.spec.model import FixedAxis
 
 KEY = "fixed_by_case"
@@ -27,9 +28,7 @@ def write_fixed(file: Path, fixed: Sequence[FixedAxis]) -> None:
     text = file.read_bytes().decode("utf-8")
     newline = "\r\n" if "\r\n" in text else "\n"
     written = _with_fixed(text.replace("\r\n", "\n"), fixed).replace("\n", newline)
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(written.encode())
-    part.replace(file)
+    write_whole(file, written.encode())
 
 
 def _with_fixed(text: str, fixed: Sequence[FixedAxis]) -> str:

@@ -1,9 +1,9 @@
 """Golden packages too large to be simulated whole: their own kernel.py at full extents, on inputs that are mostly zero.
 
-    python tests/cdna/goldens.py --target mi300x                    all that `kgen check` runs nothing of
+    python tests/cdna/goldens.py --target mi300x                    all that `kgen check` compares nothing of
     python tests/cdna/goldens.py --target mi355x --only full_sum_fp32
 
-`kgen check` runs no part of several launches that depend on one another, and nothing of tensors over 2 GiB. Here one
+`kgen check` compares nothing of large launches that depend on one another, nor of tensors over 2 GiB. Here one
 workgroup of the first launch runs, its first and then its last; the launches between run whole, of the last one the
 corners of the grid and some in between. That proves something because of the inputs:
 
@@ -289,7 +289,7 @@ def check(folder: Path) -> list[str]:
 
 
 def too_large(folder: Path) -> bool:
-    """Return whether `kgen check` runs no case of a package: its tensors are too large, or it has several launches."""
+    """Return whether `kgen check` compares no case of a package: they are too large, or have several launches."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
 
     def is_left_out(case: str, work: dict[str, int]) -> bool:
@@ -319,7 +319,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--target", default="mi300x")
     parser.add_argument("--generated", type=Path, default=GENERATED, help="the folder of all packages")
-    parser.add_argument("--only", nargs="+", help="packages; else all that `kgen check` leaves out")
+    parser.add_argument("--only", nargs="+", help="packages; else all that `kgen check` compares nothing of")
     parser.add_argument("--inside", type=Path, help="the package that this process simulates: the subprocess")
     arguments = parser.parse_args()
     if arguments.inside:

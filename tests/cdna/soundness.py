@@ -28,6 +28,7 @@ from kgen.rules.solve import BoundRules, solve
 Judge = Callable[["Sample", CheckResult], str]
 RESOURCE_RULES = ("smem", "accumulators", "registers")
 PARTS = 20
+FLOATS = ("bfloat16", "float16")  # products of these are sampled in fp32 as well; those of bytes are below
 TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -55,6 +56,8 @@ class Sample:
 def bases(target: str) -> Iterator[tuple[str, Base]]:
     """Yield every product with every type, as the pipeline has it before the plan."""
     for name, product in PRODUCTS.items():
+        if product.dtypes != FLOATS:
+            continue
         for dtype, torch_name in TYPES.items():
             yield f"{name}_{dtype}", base_of(product.reference, product.tensors(torch_name, "cpu"), target, "sample")
     for name, reference, dtype in (("int8", int8_product, torch.int8), ("fp8", fp8_product, torch.float8_e4m3fn)):

@@ -140,6 +140,6 @@ def test_a_case_that_no_cpu_can_run_is_said_not_to_have_run(tmp_path: Path, monk
     huge = cdna_fixtures.resized("scaled_add", {"huge": ({"N": 10007}, (2**40, 2**33, 2**32))})
     monkeypatch.setitem(cdna_fixtures.FIXTURES, "scaled_add", huge)
     result = simulated(tmp_path, "scaled_add", "mi300x")
-    assert not result.ok and result.cases[0].status == "not simulated"
-    assert "no case is small enough to be simulated" in result.failures[0]
+    assert result.ok and not result.is_compared and result.cases[0].status == "not simulated"
+    assert any("no case is small enough to be simulated" in note for note in result.notes)
     assert any("huge was not simulated: the reference has 1.1e+12 operations" in note for note in result.notes)

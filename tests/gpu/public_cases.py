@@ -1,7 +1,7 @@
-"""The public cases through `kgen.build`; of the attention cases, the refusals by the op's name.
+"""The public cases through `kgen.build`.
 
     python tests/gpu/public_cases.py --out RECORDS [--big]   on the GPU
-    python tests/gpu/public_cases.py --dry-run               without one: what is built, and what is refused
+    python tests/gpu/public_cases.py --dry-run               without one: what is built
 
 A case is run as `cases_public` asks: every input set, the oracle on the CPU, its own tolerance. A refusal is right only
 where the case accepts one.
@@ -23,7 +23,6 @@ import kgen
 
 TARGET = "h200"
 LIMIT_SECONDS = 240.0
-ATTENTION = ("attention-fully-masked-row", "causal-rectangular", "gqa-head-map", "head-dim-96-192-256-40")
 
 
 def case_of(name: str) -> dict[str, Any]:
@@ -62,22 +61,10 @@ def emit_case(case: dict[str, Any]) -> list[str]:
     return faults
 
 
-def refuse_case(name: str) -> dict[str, Any]:
-    """Return the refusal of an attention case; run by a child process."""
-    case = case_of(name)
-    _, make, _ = next(iter(case_checking.input_sets(case)))
-    try:
-        kgen.build(case["fn"], make(), target=TARGET)
-    except NotImplementedError as error:
-        return {"refused": str(error).splitlines()[0], "faults": []}
-    return {"refused": "", "faults": ["not refused"]}
-
-
 def jobs(device: str, big: bool, only: list[str] | None) -> list[Job]:
-    """Return the cases to run and the refusals to see."""
+    """Return the cases to run."""
     chosen = [c["id"] for c in cases_public.CASES if (big or not c.get("big")) and (not only or c["id"] in only)]
-    work = [Job(name, "run_case", {"name": name, "device": device}) for name in chosen if name not in ATTENTION]
-    return work + [Job(name, "refuse_case", {"name": name}) for name in chosen if name in ATTENTION]
+    return [Job(name, "run_case", {"name": name, "device": device}) for name in chosen]
 
 
 def row_of(outcome: Outcome) -> dict[str, Any]:
@@ -101,14 +88,11 @@ def main() -> int:
     rows = [row_of(o) for o in run_jobs(Path(__file__), work, arguments.processes, LIMIT_SECONDS)]
     wrong = [row for row in rows if row["faults"]]
     for row in rows:
-        state = "FAIL" if row["faults"] else "refused" if "refused" in row else "ok"
-        detail = " ".join("; ".join(row["faults"]).split())[:300] or row.get("refused", "")
-        print(f"{state:<8}{row['label']:<30} {detail[:100] if state == 'refused' else detail}")
-    refused = sum("refused" in row for row in rows)
-    taken = len(rows) - refused
-    print(f"{taken} run, {refused} refused, {len(wrong)} wrong, {time.perf_counter() - started:.0f} s")
+        detail = " ".join("; ".join(row["faults"]).split())[:300]
+        print(f"{'FAIL' if row['faults'] else 'ok':<8}{row['label']:<30} {detail}")
+    print(f"{len(rows)} run, {len(wrong)} wrong, {time.perf_counter() - started:.0f} s")
     if arguments.out:
-        summary = {"run": taken, "refused": refused, "wrong": len(wrong)}
+        summary = {"run": len(rows), "wrong": len(wrong)}
         write_record(arguments.out, "public_cases", {"summary": summary, "rows": rows})
     return 1 if wrong else 0
 

@@ -323,4 +323,38 @@ CHAINS = {
     "two_spaces": (lambda x, y: (x + 1, y * 2), X, t(3, 5)),
 }
 
-ALL = {**REDUCTIONS, **NORMS, **LOSSES, **SCANS, **MOVEMENT, **CHAINS}
+Q, K, V = t(2, 3, 5, 8), t(2, 3, 7, 8, seed=1), t(2, 3, 7, 6, seed=2)
+_EMPTY_ROWS = t(5, 7, dtype=torch.bool) & torch.tensor([[False], [True], [True], [True], [False]])
+
+
+def sdpa(**options):
+    """Return torch's attention with options."""
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options)
+
+
+def masked_sdpa(q, k, v, mask):
+    """Return torch's attention with a mask."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+ATTENTION = {
+    "sdpa": (sdpa(), Q, K, V),
+    "sdpa_causal": (sdpa(is_causal=True), Q, K, V),
+    "sdpa_causal_few_keys": (sdpa(is_causal=True), K, Q, t(2, 3, 5, 6)),
+    "sdpa_causal_one_row": (sdpa(is_causal=True), Q[:, :, :1], K, V),
+    "sdpa_scale": (sdpa(scale=0.3), Q, K, V),
+    "sdpa_gqa": (sdpa(enable_gqa=True), t(2, 6, 5, 8), t(2, 2, 7, 8, seed=1), t(2, 2, 7, 6, seed=2)),
+    "sdpa_mask": (masked_sdpa, Q, K, V, _EMPTY_ROWS),
+    "sdpa_mask_of_batches": (masked_sdpa, Q, K, V, t(2, 1, 5, 7, dtype=torch.bool)),
+    "sdpa_added_mask": (masked_sdpa, Q, K, V, torch.where(_EMPTY_ROWS, t(5, 7), -INF)),
+    "sdpa_bf16": (sdpa(is_causal=True), *(x.to(BF16) for x in (Q, K, V))),
+    "sdpa_no_keys": (sdpa(), Q, K[:, :, :0], V[:, :, :0]),
+    "sdpa_one_key": (sdpa(), Q, K[:, :, :1], V[:, :, :1]),
+    "sdpa_no_queries": (sdpa(), Q[:, :, :0], K, V),
+    "sdpa_one_batch_axis": (sdpa(), Q[0], K[0], V[0]),
+    "sdpa_two_axes": (sdpa(), Q[0, 0], K[0, 0], V[0, 0]),
+    "sdpa_broadcast": (sdpa(), Q, K[:1], V[:, :1]),
+    "softmax_of_no_keys": (lambda q, k, v: (q @ k.mT).softmax(-1) @ v, Q, K[:, :, :0], V[:, :, :0]),
+}
+
+ALL = {**REDUCTIONS, **NORMS, **LOSSES, **SCANS, **MOVEMENT, **CHAINS, **ATTENTION}

@@ -28,6 +28,10 @@ def _attention(q, k, v):
     return torch.softmax((q @ k.transpose(1, 2)).float() * 0.125, -1).to(BF16) @ v
 
 
+def _grouped_causal(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
 def _chain(a, b, c, d):
     return torch.bmm(torch.bmm(torch.bmm(a, b), c), d)
 
@@ -73,6 +77,7 @@ FUNCTIONS = {
         e(64, dtype=FP16),
     ),
     "attention": (_attention, e(8, 128, 64), e(8, 104, 64), e(8, 104, 64)),
+    "grouped_causal": (_grouped_causal, e(2, 4, 72, 64), e(2, 2, 72, 64), e(2, 2, 72, 64)),
     "odd_chain": (_chain, e(3, 65, 33), e(3, 33, 47), e(3, 47, 65), e(3, 65, 10)),
     "group_norm_min": (
         _group_norm_min,

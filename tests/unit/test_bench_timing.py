@@ -40,3 +40,9 @@ def test_sets_pass_the_cache_three_times_and_are_never_too_many() -> None:
     assert timing.set_count(10**9, 60_000_000) == 2
     assert timing.set_count(1, 60_000_000) == timing.MOST_SETS
     assert timing.set_count(0, 60_000_000) == timing.MOST_SETS
+
+
+@pytest.mark.parametrize(("replay_us", "repeats"), [(1e3, 40), (3e3, 14), (1e6, 1), (1.0, timing.MOST_REPEATS)])
+def test_a_burst_fills_its_time(replay_us: float, repeats: int) -> None:
+    one = timing.burst(Arm("A", replay_us / 10, []), 4e4)  # type: ignore[arg-type]
+    assert (one.repeats, one.calls) == (repeats, 10 * repeats)

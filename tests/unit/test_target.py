@@ -103,6 +103,7 @@ quantities:
 dense_peak:
   bf16: {value: 10, unit: TFLOP/s, source: recalled, confidence: low}
 """
+ONE = "{value: 1, unit: count, source: recalled, confidence: low}"
 BAD = {
     ("unit: GHz", "unit: MHz"): "toy.yaml:5:29: MHz: wrong unit\n  = state it in GHz",
     ("value: 1.5", "value: fast"): "toy.yaml:5:18: fast: not a number\n  = write digits, e.g. 132 or 4.8",
@@ -114,6 +115,17 @@ BAD = {
     ("title: Toy", "title: [Toy]"): "toy.yaml:1:8: this value: not a text",
     ("{value: 10,", "{value: 10, value: 11,"): "value: given twice\n  = remove one",
     ("title: Toy", "title: 'Toy"): "not valid YAML: ",
+    ("title: Toy", "title: Toy\x00"): "toy.yaml: not valid YAML: special characters are not allowed",
+    ("title: Toy", "title: Toy\narch: sm90"): "toy.yaml:2:7: unknown arch 'sm90'\n  = known: cdna3, cdna4, sm90a",
+    ("title: Toy", "title: Toy"): "toy.yaml: arch: missing\n  = say which arch the device has, e.g. `arch: sm90a`",
+    ("title: Toy", f"title: Toy\narch: sm90a\nlimits: {{smem: {ONE}}}"): "unknown field\n  = nearest known: smem_",
+    (
+        "title: Toy",
+        f"title: Toy\narch: sm90a\nlimits: {{warp_size: {ONE}}}",
+    ): "count: wrong unit\n  = state it in threads",
+    ("title: Toy", "title: Toy\narch: sm90a\nprobe: {date: 2026-11-30}"): "toy.yaml:3:8: gpu: missing",
+    ("value: 4,", "value: 4, rounds: 3,"): "spread: not with its rounds\n  = e.g. spread: [4.24, 4.26], rounds: 24",
+    ("value: 4,", "value: 4, rounds: 3, spread: [5, 4],"): "spread: not [low, high]",
 }
 
 
@@ -136,3 +148,41 @@ def test_a_device_file_elsewhere_loads(tmp_path: Path) -> None:
 
     (tmp_path / "toy" / "arch.yaml").write_text((targets_dir() / "sm90a" / "arch.yaml").read_text(encoding="utf-8"))
     assert load_device(folder / "toy.yaml").compute_units == 4
+
+
+PROBED = """\
+arch: sm90a
+probe: {date: 2026-11-30, gpu: "A GPU: new", driver: "580.1", torch: 2.13.0}
+limits:
+  smem_bytes_per_cta: {value: 167936, unit: B, source: probe, confidence: high}
+measured:
+  copy_bandwidth: {value: 0.4, unit: TB/s, source: probe, confidence: high, spread: [0.39, 0.41], rounds: 24}
+"""
+
+
+def test_a_device_file_may_lie_anywhere_and_state_limits_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "toy.yaml").write_text(GOOD + PROBED, encoding="utf-8")
+    toy, h200 = load_device(tmp_path / "toy.yaml"), load_device("h200")
+    assert toy.arch.name == "sm90a" and toy.probe and (toy.probe.date, toy.probe.gpu) == ("2026-11-30", "A GPU: new")
+    differ = {n for (n, mine), (_, theirs) in zip(toy.arch.limits, h200.arch.limits, strict=True) if mine != theirs}
+    assert differ == {"smem_bytes_per_cta"} and toy.rule_fields()["smem_bytes_per_cta"] == 167936
+    assert h200.arch.limit("smem_bytes_per_cta").value == 232448 and h200.probe is None
+    copied = toy.quantity("measured.copy_bandwidth")
+    assert (
+        copied and copied.spread and (copied.spread.low, copied.spread.high, copied.spread.rounds) == (0.39, 0.41, 24)
+    )
+    shown = json.loads(json.dumps(toy.to_json()))
+    assert shown["probe"]["driver"] == "580.1"
+    assert shown["quantities"]["measured.copy_bandwidth"]["spread"] == {"low": 0.39, "high": 0.41, "rounds": 24}
+
+
+@pytest.mark.parametrize("name", sorted(GPUS))
+def test_the_rates_of_an_arch_times_units_and_clock_are_its_devices_peaks(name: str) -> None:
+    device = load_device(name)
+    rates = dict(device.arch.rates)
+    for dtype in ("bf16", "fp16", "fp8", "int8"):
+        peak = device.dense_peak(dtype)
+        assert peak
+        per_cycle = peak.value * 1e3 / (device.compute_units * device.value("quantities.clock"))
+        cut = 4 if name == "h20" else 1
+        assert per_cycle * cut == pytest.approx(rates[dtype].value, rel=0.01)

@@ -394,6 +394,12 @@ def rules_default_staged_any(v):
             "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
         ),
         (
+            "acc_regs < 128 when load_path == staged and split_k > 1 and (a_align < 16 or b_align < 16) and "
+            "thread_regs <= 256",
+            (v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
+            "a k step that is put together from pieces and starts where the part does needs what full sums leave",
+        ),
+        (
             "threads <= 512",
             threads <= 512,
             "more threads have 128 registers each, which ragged extents exceed",

@@ -20,6 +20,7 @@ from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
+from kgen.backends.source.operator import with_operator
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program
@@ -40,6 +41,7 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     kernel = view_kernel(gemm, program)
     made = frozenset(program.results)
     host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), made))
+    host = with_operator(host, spec.operator, programs, shown)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(

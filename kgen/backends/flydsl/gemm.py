@@ -19,6 +19,7 @@ from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
+from kgen.backends.source.operator import with_operator
 from kgen.errors.backend import CasesDifferError, ElementTypeError
 from kgen.ir.dtype import DType
 from kgen.ir.program import Program
@@ -40,6 +41,7 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     rules = gemm_rules(gemm)
     kernel = view_kernel(gemm, names, rules)
     host = render(f"{SHARED}/host.py.j2", host_view(gemm, programs, shown, names, rules))
+    host = with_operator(host, spec.operator, programs, shown)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(

@@ -13,6 +13,7 @@ from kgen.backends.loops.words import describe_loops
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.lines import Lines
 from kgen.backends.source.module import module_text, require_free_names
+from kgen.backends.source.operator import with_operator
 from kgen.errors.backend import CasesDifferError
 from kgen.families.strided.facts import reach_of
 from kgen.ir.dtype import DType
@@ -36,6 +37,7 @@ def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], p
     host = render(f"{dialect.folder}/host.py.j2", loop_host_view(plan.name, variants, programs, names, dialect))
     library = dialect.values.library_source(["\n".join((*joins, *functions))])
     imports = _imports(dialect, (*joins, *functions), library)
+    host = with_operator(host, spec.operator, programs, names)
     module = module_text(spec, program, names)
     warp = int(plan.device.arch.limit("warp_size").value)
     doc = describe_loops(spec, programs, plan, variants, names, dialect.units)

@@ -13,6 +13,7 @@ from kgen.backends.program.words import describe_program
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
+from kgen.backends.source.operator import with_operator
 from kgen.backends.source.statements import Statement, joined, statements_of
 from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.ir.problem import Problem, TensorRole
@@ -29,7 +30,7 @@ def program_page(dialect: ProgramDialect, spec: Spec, programs: dict[str, Progra
     tensors = (*(a.name for a in program.arguments), *(t.name for p in program.problems for t in p.tensors))
     shown = host_names(tuple(dict.fromkeys(tensors)))
     parts = parts_of(dialect, spec, programs, plan, shown)
-    host = dialect.host(HostSource(plan, programs, parts, shown))
+    host = with_operator(dialect.host(HostSource(plan, programs, parts, shown)), spec.operator, programs, shown)
     module = module_text(spec, program, shown)
     doc = describe_program(dialect, spec, programs, plan, shown)
     imports = tuple(dict.fromkeys(line for part in parts for line in part.imports))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kgen.backends.source.imports import bound_by_import
 from kgen.backends.source.lines import bracketed
+from kgen.backends.source.operator import called
 from kgen.errors.backend import ModuleNameError
 from kgen.ir.graph import InputKind
 from kgen.ir.program import Program
@@ -38,7 +39,7 @@ def module_text(spec: Spec, program: Program, names: dict[str, str]) -> ModuleTe
     kept = [n for n in needed if not isinstance(n, ast.Import | ast.ImportFrom)]
     lines = (
         *_statements(reference, kept),
-        *_class(reference, cls, members, program, names),
+        *_class(spec, cls, members, program, names),
         *(("", "", f"Model = {cls.name}") if cls.name != "Model" else ()),
     )
     return ModuleText(imports, lines)
@@ -57,26 +58,32 @@ def _statements(reference: Reference, statements: list[ast.stmt]) -> list[str]:
 
 def require_free_names(module: ModuleText, file: str, own: Iterable[str]) -> None:
     """Raise `ModuleNameError` when the module's text defines a name that kernel.py defines otherwise."""
-    taken = _defined(ast.parse("\n".join(own)).body)
-    for name, texts in _defined(ast.parse("\n".join((*module.imports, *module.lines))).body).items():
+    if not module.lines:  # the reference is a function, and none of its text is in kernel.py
+        return
+    made = _defined("\n".join((*module.imports, *module.lines)))
+    taken = _defined("\n".join(own), only=frozenset(made))
+    for name, texts in made.items():
         if name in taken and taken[name] != texts:
             raise ModuleNameError(name=name, file=file)
 
 
-def _defined(body: list[ast.stmt]) -> dict[str, set[str]]:
-    """Return the names that statements bind, each with what binds it."""
+def _defined(source: str, only: Container[str] | None = None) -> dict[str, set[str]]:
+    """Return the names that the statements of a text bind, each with what binds it; `only` limits the names."""
     found: dict[str, set[str]] = {}
-    for statement in body:
-        texts = bound_by_import(statement) or dict.fromkeys(_names_of(statement), ast.unparse(statement))
-        for name, text in texts.items():
-            found.setdefault(name, set()).add(text)
+    for statement in ast.parse(source).body:
+        bound = bound_by_import(statement)
+        names = [name for name in bound or _names_of(statement) if only is None or name in only]
+        text = ast.unparse(statement) if names and not bound else ""
+        for name in names:
+            found.setdefault(name, set()).add(bound[name] if bound else text)
     return found
 
 
 def _class(
-    reference: Reference, cls: ast.ClassDef, members: list[ast.stmt], program: Program, names: dict[str, str]
+    spec: Spec, cls: ast.ClassDef, members: list[ast.stmt], program: Program, names: dict[str, str]
 ) -> list[str]:
     """Return the lines of the class, indented as the user indents."""
+    reference, around = spec.reference, called(spec.operator, program)
     first = reference.source.splitlines()[cls.body[0].lineno - 1]
     pad = first[: len(first) - len(first.lstrip())] or "    "
     users = [names[a.name] for a in program.arguments if a.kind is InputKind.USER]
@@ -90,13 +97,14 @@ def _class(
     for member in members:
         lines += [*([""] if isinstance(member, ast.FunctionDef) and lines[-1] else []), *_source(reference, member)]
         lines += [""] if isinstance(member, ast.FunctionDef) else []
-    lines += [*([""] if lines[-1] else []), *(f"{pad}{line}" for line in _forward(cls, users, call, pad))]
+    lines += [*([""] if lines[-1] else []), *(f"{pad}{line}" for line in _forward(cls, users, call, around, pad))]
     return lines
 
 
-def _forward(cls: ast.ClassDef, users: list[str], call: list[str], pad: str) -> Iterator[str]:
-    """Yield the lines of the method, as the class has them one level deep."""
-    constants = _constants(cls, len(users), {*users, "self", "kernel", "ValueError"})
+def _forward(cls: ast.ClassDef, users: list[str], call: list[str], around: tuple[str, str], pad: str) -> Iterator[str]:
+    """Yield the lines of the method, one level deep; `around` stands before and after the arguments of its call."""
+    before, after = around
+    constants = _constants(cls, len(users), {*users, "self", "kernel", "operator", "ValueError"})
     taken = ["self", *users, *(f"{name}={value!r}" for name, value in constants)]
     yield from bracketed("def forward(", taken, "):", len(pad))
     for name, value in constants:
@@ -104,7 +112,7 @@ def _forward(cls: ast.ClassDef, users: list[str], call: list[str], pad: str) -> 
         message = f'f"the kernel was generated for {name} = {value!r}, not {{{name}!r}}"'
         yield f"{pad}if {differs}:"
         yield from (f"{pad * 2}{line}" for line in bracketed("raise ValueError(", [message], ")", 3 * len(pad)))
-    yield from (f"{pad}return kernel(", *(f"{pad * 2}{argument}," for argument in call), f"{pad})")
+    yield from (f"{pad}return {before}", *(f"{pad * 2}{argument}," for argument in call), f"{pad}{after}")
 
 
 def _constants(cls: ast.ClassDef, count: int, taken: Container[str]) -> list[tuple[str, float | None]]:

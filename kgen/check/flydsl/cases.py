@@ -5,7 +5,7 @@ they are. Here it is decided how much of a case runs, see `share_of`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -35,7 +35,10 @@ Tensors = dict[str, torch.Tensor]
 
 @dataclass(slots=True)
 class CaseOutcome:
-    """What simulating one case showed: its calls, and those that did not run. `not_simulated`: why none did."""
+    """What simulating one case showed: its calls, and those whose results were not compared, `not_simulated` if all.
+
+    Each of these has its reason. `kernels` of such a call are those of the part of its first launch that ran.
+    """
 
     case: str
     calls: list[str] = field(default_factory=list)
@@ -97,7 +100,11 @@ def share_of(work: float, launches: list[Execution]) -> int | str | None:
     if work <= 1 or (len(launches) > 1 and work <= SEVERAL_LAUNCHES):
         return None
     if len(launches) > 1:
-        return f"{len(launches)} launches that depend on one another, with {work:.3g} times the work of a whole call"
+        grids = " and ".join(str(launch.workgroups) for launch in launches)
+        return (
+            f"{len(launches)} launches that depend on one another, of {grids} workgroups, "
+            f"with {work:.3g} times the work of a whole call; the limit is {SEVERAL_LAUNCHES}"
+        )
     return max(LEAST_WORKGROUPS, int(launches[0].workgroups / work)) if launches else None
 
 
@@ -131,6 +138,12 @@ class _Runner:
         """Return the launches that a call makes, without running them."""
         self.run(Choice(is_rehearsal=True), *tensors)
         return list(self.subject.executor.take_executions())
+
+    def look_at_a_part(self, *tensors: torch.Tensor) -> None:
+        """Run a part of the first launch, which reads inputs alone, under both choices: for findings alone."""
+        for choice in CHOICES:
+            self.run(replace(choice, most_workgroups=LEAST_WORKGROUPS, most_launches=1), *tensors)
+            self.executions.append(self.subject.executor.take_executions())
 
     def findings(self) -> Iterator[tuple[Execution, Finding, str]]:
         """Yield what the simulator found, with the launch and the order of the waves."""
@@ -177,6 +190,8 @@ def _simulate_call(subject: Subject, outcome: CaseOutcome, function: Callable[..
         share = "a part of an update in place says nothing"
     if isinstance(share, str):
         outcome.skipped.append(f"{what}: {share}")
+        runner.look_at_a_part(*inputs.values())
+        _note_executions(outcome, what, runner)
         return
     runner.most_workgroups = share
     expected = call.expected()
@@ -188,13 +203,18 @@ def _simulate_call(subject: Subject, outcome: CaseOutcome, function: Callable[..
         outcome.elements += count
     else:
         problems = [*_check_part(subject, outcome, runner, inputs, expected[0], result), *runner.differences()]
+    _note_executions(outcome, what, runner)
+    outcome.calls.append(what)
+    outcome.failures += [f"{outcome.case}, {what}: {problem}" for problem in problems]
+    outcome.rel_err = test.largest([outcome.rel_err, result.rel_err])
+
+
+def _note_executions(outcome: CaseOutcome, what: str, runner: _Runner) -> None:
+    """Take over what the simulator found in a call, and the counts of kernels that had not run before."""
     for execution, finding, order in runner.findings():
         place = (execution.variant, execution.kernel, finding.kind, finding.line)
         text = f"{outcome.case}, {what}, {order} waves: {execution.variant}: {execution.kernel}: {finding}"
         outcome.findings.setdefault(place, []).append(text)
-    outcome.calls.append(what)
-    outcome.failures += [f"{outcome.case}, {what}: {problem}" for problem in problems]
-    outcome.rel_err = test.largest([outcome.rel_err, result.rel_err])
     known = {(kernel.variant, kernel.kernel) for kernel in outcome.kernels}
     new = [e for e in runner.executions[0] if e.report and (e.variant, e.kernel) not in known]
     outcome.kernels += [kernel_of(outcome.case, execution) for execution in new]

@@ -18,13 +18,18 @@ from kgen.simulator import Launch, Poison, Report, WaveOrder, simulate
 class Choice:
     """What hardware is free to choose, and which part of the grid runs: `most_workgroups` of it, all where None.
 
-    With `is_rehearsal` no kernel runs: the launches are only counted.
+    Launches after the first `most_launches` do not run, with `is_rehearsal` none does: they are only counted.
     """
 
     wave_order: WaveOrder = WaveOrder.FORWARD
     poison: Poison = Poison.QUIET_NAN
     most_workgroups: int | None = None
+    most_launches: int | None = None
     is_rehearsal: bool = False
+
+    def leaves_out(self, launch: int) -> bool:
+        """Whether the launch of this number in its call, from 0, does not run."""
+        return self.is_rehearsal or (self.most_launches is not None and launch >= self.most_launches)
 
 
 CHOICES = (Choice(WaveOrder.FORWARD, Poison.QUIET_NAN), Choice(WaveOrder.REVERSED, Poison.FINITE))
@@ -104,7 +109,7 @@ class Executor:
         self._take_in()
         code = self._codes[hashlib.sha256(host.code_object).hexdigest()]
         workgroups = prod(host.grid)
-        if self.choice.is_rehearsal or not workgroups:
+        if self.choice.leaves_out(len(self.executions)) or not workgroups:
             self.executions.append(Execution(code.variant, host.kernel, workgroups, 0, None))
             return
         assert self._device is not None, "a kernel was launched outside of a simulated call"

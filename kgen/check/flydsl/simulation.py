@@ -11,14 +11,13 @@ What kernels and compilers print goes to standard error.
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgen.check.compile_runner import die_with_parent, load, told
+from kgen.check.compile_runner import load, open_channel, tell, told
 
 KERNEL = "kernel"  # the module under test, which is in the package's folder
 FRESH_SEED = 20261  # of the second drawing of the inputs; a fixed one, so that a check repeats
@@ -28,8 +27,7 @@ def serve(request: dict[str, Any], channel: TextIO) -> None:
     """Simulate the cases of one package, the ones with the least work first."""
 
     def send(**event: Any) -> None:
-        channel.write(json.dumps(event) + "\n")
-        channel.flush()
+        tell(channel, event)
 
     try:
         for outcome in simulate_package(request):
@@ -47,7 +45,7 @@ def simulate_package(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from kgen.check.flydsl.device import SimulatedDevice
     from kgen.check.flydsl.executor import Executor
     from kgen.check.flydsl.hip import HipStub
-    from kgen.target import load_device
+    from kgen.target import device_of_package
 
     if torch.version.hip is not None:
         raise RuntimeError(
@@ -59,7 +57,7 @@ def simulate_package(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     with captured() as compiles:
         executor = Executor(lambda on_launch: HipStub(Path(request["hip"]), on_launch), compiles)
         test = load(str(folder / "test_kernel.py"), "test_kernel")
-        device = SimulatedDevice(load_device(request["device"]))
+        device = SimulatedDevice(device_of_package(folder, request["device"]))
         yield from _cases(folder, test, executor, device)
 
 
@@ -82,11 +80,7 @@ def _cases(folder: Path, test: Any, executor: Any, device: Any) -> Iterator[dict
 
 def main() -> None:
     """Answer one request."""
-    die_with_parent()
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    channel.write('{"event": "ready"}\n')
-    channel.flush()
+    channel = open_channel()  # before the request is read: the parent waits for the first event
     serve(json.loads(sys.stdin.readline()), channel)
 
 

@@ -65,6 +65,8 @@ class FlyDsl:
     """Compiles and reads packages for CDNA, and has a simulator for them."""
 
     distribution: ClassVar[str] = "flydsl"
+    distributions: ClassVar[tuple[str, ...]] = FLYDSL_DISTRIBUTIONS
+    simulates: ClassVar[bool] = True
     extra: ClassVar[str] = "cdna"
     dsl_module: ClassVar[str] = "flydsl"
     readers: ClassVar[tuple[str, ...]] = (

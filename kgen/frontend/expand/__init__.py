@@ -1,4 +1,4 @@
-"""Composite operations to primitive ones: softmax, norms, losses and every reduction of torch.
+"""Composite operations to primitive ones: softmax, attention, norms, losses and every reduction of torch.
 
 Runs between the trace and the cut into kernels. What stays are pointwise operations, views, matrix products, index
 operations, and `kgen.reduce.*` / `kgen.scan.*`, each with one operand and its axes removed from the result.
@@ -7,6 +7,7 @@ operations, and `kgen.reduce.*` / `kgen.scan.*`, each with one operand and its a
 from collections.abc import Callable
 
 from kgen.frontend.bind import Call, bind
+from kgen.frontend.expand.attention import ATTENTION
 from kgen.frontend.expand.builder import Builder
 from kgen.frontend.expand.distances import DISTANCES
 from kgen.frontend.expand.losses import LOSSES
@@ -26,6 +27,7 @@ EXPANSIONS: dict[str, tuple[str, dict[str, Argument], Rule]] = {
     **DISTANCES,
     **MOVEMENT,
     **SCALED,
+    **ATTENTION,
 }
 
 

@@ -1,4 +1,4 @@
-"""Makes `torch.cuda` work on a CPU as far as the measuring process uses it; Python imports it at its start.
+"""Makes `torch.cuda` work on a CPU as far as measuring processes use it; Python imports it at its start.
 
 Replays of a graph call what was captured again; times are those of the host. Only the order of events, the values that
 the arms compute and what becomes of failures can be tested with it, no speed.
@@ -59,6 +59,7 @@ def install(torch):
     cuda.Event, cuda.CUDAGraph, cuda.graph = Event, Graph, graph
     cuda.Stream = lambda: None
     cuda.stream = contextmanager(lambda stream: (yield))
+    cuda._sleep = lambda cycles: None
     torch.kgen_graph = Graph
 
 

@@ -1,0 +1,127 @@
+"""How long an attention takes; docs/attention.md derives it.
+
+Works on whole columns of candidates and reads only the axes and lets that every attention.rules defines. It never
+rejects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgen.families.attention.rules_facts import AttentionFacts
+from kgen.rules.arithmetic import ceil_div
+from kgen.target import Device
+
+Columns = Mapping[str, np.ndarray]
+Array = Any  # np.ndarray of floats or ints, one entry per candidate
+
+PART_BYTES = 4  # of an element of the output that a split writes for the second kernel
+RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
+CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
+LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttentionTime:
+    """Microseconds: what each resource alone would take for the launch, what passes once, and all together.
+
+    `tiles` are the CTAs' pieces of work, `steps` the tiles of keys of an average one.
+    """
+
+    mma: Array
+    softmax: Array
+    smem: Array
+    l2: Array
+    latency: Array
+    memory: Array
+    fill: Array
+    parts: Array
+    launch: float
+    total: Array
+    tiles: Array
+    steps: Array
+    waves: Array
+    efficiency: Array
+
+
+def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> AttentionTime:
+    """Return the predicted time of every candidate."""
+    rows = columns["packed_rows"]
+    heads = facts.batch * facts.ratio * facts.queries / np.maximum(rows, 1)
+    tiles = ceil_div(rows, columns["tile_m"]) * np.maximum(heads, 0) * columns["splits"]
+    steps = _steps(columns, facts) / columns["splits"]
+    slots = device.compute_units * np.maximum(columns["ctas_per_unit"], 1)
+    waves = np.maximum(tiles / slots, 1.0) if facts.bounded else np.maximum(ceil_div(tiles, slots), 1)
+    cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
+    mma = columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
+    softmax = columns["softmax_cycles"] / boost
+    l2 = _l2_step(columns, device, np.minimum(tiles, slots))
+    both = np.maximum(mma, softmax) + (1 - columns["hidden"]) * np.minimum(mma, softmax)
+    smem = columns["smem_moved"] / device.arch.limit("smem_bytes_per_cycle").value / boost
+    arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 0.5)
+    latency = np.maximum(arrival, CHAIN * device.value("fitted.mma_latency") / boost)
+    step = np.maximum.reduce([both + CHAIN * device.value("fitted.mma_latency") / boost, l2, smem, latency])
+    epilogue = columns["tile_m"] * facts.dv / (device.value("fitted.epilogue_rate") * 1e3)
+    tile = steps * step + epilogue
+    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) if facts.bounded else 0.0
+    memory = _memory(facts, device, np.minimum(tiles, device.compute_units))
+    fill = np.full_like(memory, 2 * device.value("fitted.load_latency"))
+    parts = _parts(columns, facts, device)
+    launch = device.value("fitted.launch")
+    return AttentionTime(
+        mma=waves * steps * mma,
+        softmax=waves * steps * softmax,
+        smem=waves * steps * smem,
+        l2=waves * steps * l2,
+        latency=waves * steps * latency,
+        memory=memory,
+        fill=fill,
+        parts=parts,
+        launch=launch,
+        total=launch + fill + parts + np.maximum(waves * tile + left, memory),
+        tiles=tiles,
+        steps=steps,
+        waves=waves,
+        efficiency=np.minimum(tiles / (waves * slots), 1.0),
+    )
+
+
+def _steps(columns: Columns, facts: AttentionFacts) -> Array:
+    """Return the tiles of keys that an average tile of rows visits: where a mask skips some, part of two is in vain."""
+    everything = ceil_div(facts.keys, columns["tile_n"])
+    if not facts.bounded:
+        return everything.astype(np.float64)
+    queries = columns["tile_m"] * facts.queries / np.maximum(columns["packed_rows"], 1)
+    wide = facts.mean_keys + np.minimum(queries, facts.queries) / 2
+    return np.minimum(everything, np.maximum(wide / columns["tile_n"] + 0.5, 1.0))
+
+
+def _l2_step(columns: Columns, device: Device, active: Array) -> Array:
+    """Return the time to bring K and V of one step from L2 while all active CTAs do the same."""
+    unit_rate = device.arch.limit("l2_bytes_per_cycle").value * device.value("quantities.boost_clock") * 1e3
+    shared = columns["step_bytes"] * active / (device.value("fitted.l2_bandwidth") * 1e6)
+    return np.maximum(shared, columns["step_bytes"] / unit_rate)
+
+
+def _memory(facts: AttentionFacts, device: Device, active: Array) -> Array:
+    """Return the time of all operands' bytes past L2; few units cannot draw all that the memory gives."""
+    rows, heads = facts.queries * facts.ratio * facts.batch, facts.batch
+    operands = (rows + heads * facts.keys) * facts.d * facts.in_bytes + heads * facts.keys * facts.dv * facts.in_bytes
+    scores = rows * facts.mean_keys * facts.score_load_bytes
+    moved = operands + rows * facts.dv * facts.out_bytes + scores
+    rate = np.minimum(_memory_rate(device), np.maximum(active, 1) * device.value("fitted.unit_bandwidth") * 1e3)
+    return np.asarray(moved / rate, np.float64)
+
+
+def _parts(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
+    """Return the time of what splits write, and of the kernel that joins it; 0 without splits."""
+    rows = facts.queries * facts.ratio * facts.batch
+    moved = 2 * PART_BYTES * rows * (facts.dv + 1) * columns["splits"]
+    return np.where(columns["splits"] > 1, moved / _memory_rate(device) + device.value("fitted.launch"), 0.0)
+
+
+def _memory_rate(device: Device) -> float:
+    """Return the bytes that the memory moves in a microsecond when every unit asks for them."""
+    return device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")

@@ -1,0 +1,86 @@
+"""What the attention rules may name: the facts of one problem, and the vocabulary they form with arch and device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from kgen.families.gemm.rules_facts import ALIGNMENTS, DEVICE_FIELDS, OUT_DTYPES
+from kgen.rules.model import Value
+from kgen.rules.ruleset import Fact, Vocabulary
+
+MAJORS = ("dim", "tokens", "none")
+FLAGS = (0, 1)
+CHOICES: Mapping[str, tuple[Value, ...]] = {
+    "in_dtype": OUT_DTYPES,
+    "out_dtype": OUT_DTYPES,
+    "q_major": MAJORS,
+    "k_major": MAJORS,
+    "v_major": MAJORS,
+    "q_align": ALIGNMENTS,
+    "k_align": ALIGNMENTS,
+    "v_align": ALIGNMENTS,
+    "out_align": ALIGNMENTS,
+    "input_ops": FLAGS,
+    "bounded": FLAGS,
+    "logsumexp": FLAGS,
+}
+# Lets that every ISA's attention.rules defines: what the cost model reads of a candidate besides its axes.
+REQUIRED_LETS = (
+    "threads",
+    "ctas_per_unit",
+    "smem_bytes",
+    "packed_rows",  # rows of Q that share keys: those of all heads of a group, or of one
+    "mma_cycles",  # of the tensor cores, both products of one tile of scores
+    "softmax_cycles",  # of the function and FMA units, one tile of scores
+    "hidden",  # share of the shorter of these two that runs beside the other
+    "smem_moved",  # bytes that one tile of scores writes to smem and reads from it
+    "step_bytes",  # of K and V, from L2 into one CTA, one tile of scores
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFacts:
+    """One attention as the rules and the cost model see it.
+
+    `batch` counts heads of K and V, `ratio` the query heads of each. A query sees `mean_keys` keys on average and
+    `most_keys` at most; `bounded` where a mask lets tiles be skipped. A tensor is major by its unit stride. An
+    alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
+    `score_ops` counts the pointwise operations on a score, `score_load_bytes` what is loaded for one.
+    """
+
+    queries: int
+    keys: int
+    d: int
+    dv: int
+    batch: int = 1
+    ratio: int = 1
+    mean_keys: float = 0
+    most_keys: int = 0
+    bounded: int = 0
+    in_dtype: str = "bf16"
+    out_dtype: str = "bf16"
+    in_bytes: int = 2
+    out_bytes: int = 2
+    q_major: str = "dim"
+    k_major: str = "dim"
+    v_major: str = "dim"
+    q_align: int = 16
+    k_align: int = 16
+    v_align: int = 16
+    out_align: int = 16
+    input_ops: int = 0
+    score_ops: int = 0
+    score_load_bytes: int = 0
+    logsumexp: int = 0
+
+    def as_mapping(self) -> dict[str, Value | float]:
+        """Return the facts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+ATTENTION_VOCABULARY = Vocabulary(
+    family="attention",
+    facts=tuple(
+        Fact(name, CHOICES.get(name, ())) for name in (*(f.name for f in fields(AttentionFacts)), *DEVICE_FIELDS)
+    ),
+    required_lets=REQUIRED_LETS,
+)

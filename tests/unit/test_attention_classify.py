@@ -1,0 +1,114 @@
+"""AttentionForms: what a form says is computed as a kernel would and compared with torch, over random spellings."""
+
+import attention_cases
+import pytest
+import torch
+from attention_eval import evaluate_attention
+from spellings import BF16, t
+from test_attention_lower import lowered, tupled
+
+from kgen.errors.family import NotOneAttentionError
+from kgen.families.attention.classify import classify_attention
+from kgen.ir.dtype import DType
+
+F = torch.nn.functional
+
+
+def form_of(fn, *inputs):
+    program, _ = lowered(fn, inputs)
+    return classify_attention(program.problems[0])
+
+
+def sdpa(**options):
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options)
+
+
+@pytest.mark.parametrize("seed", range(200, 320))
+def test_a_form_means_what_torch_computes(seed: int) -> None:
+    spelling, inputs = attention_cases.drawn(seed)
+    program, tensors = lowered(spelling, inputs)
+    (problem,) = program.problems
+    form = classify_attention(problem)
+    tolerance = 4e-2 if spelling.dtype is BF16 else 3e-5
+    for out, wanted in zip(evaluate_attention(form, problem, tensors), tupled(spelling(*inputs)), strict=True):
+        torch.testing.assert_close(out, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if spelling.mask in ("causal", "causal_filled", "window") and spelling.sizes[2] > 1:
+        assert form.keys.most == 0 and form.keys.exact
+        assert form.keys.least == (-2 if spelling.mask == "window" and not spelling.is_op else None)
+    assert form.q.tensor != form.out.tensor and not form.input_ops
+
+
+Q, K, V = t(2, 6, 16, 8, dtype=BF16), t(2, 2, 24, 8, dtype=BF16), t(2, 2, 24, 4, dtype=BF16)
+
+
+def test_the_axes_of_grouped_causal_attention() -> None:
+    form = form_of(sdpa(is_causal=True, enable_gqa=True), Q, K, V)
+    assert (form.m, form.n, form.d, form.dv, form.ratio, form.batch) == (16, 24, 8, 4, 3, (4,))
+    assert (form.q.tokens, form.q.dim, form.q.group, form.q.batch) == (8, 1, 128, (384,))
+    assert (form.k.tokens, form.k.dim, form.k.group, form.k.batch) == (8, 1, 0, (192,))
+    assert (form.v.tokens, form.v.dim, form.v.batch) == (4, 1, (96,))
+    assert form.scale == pytest.approx(8**-0.5) and form.mma_dtype is DType.BF16
+    assert (form.keys.least, form.keys.most, form.keys.exact) == (None, 0, True)
+    assert form.pairs == 16 * 17 // 2 * 12 and form.flops == 2 * form.pairs * 12
+
+
+def test_packed_projections_are_read_by_their_strides() -> None:
+    x = t(2, 16, 3, 4, 8, dtype=BF16)
+    form = form_of(lambda x: sdpa()(*(y.transpose(1, 2) for y in x.unbind(2))), x)
+    assert (form.q.offset, form.k.offset, form.v.offset) == (0, 32, 64)
+    assert {(a.tensor, a.tokens, a.dim, a.batch) for a in (form.q, form.k, form.v)} == {("x", 96, 1, (1536, 8))}
+
+
+def test_a_head_shared_by_all_is_a_group_and_a_decode_step_has_no_queries_axis() -> None:
+    form = form_of(sdpa(enable_gqa=True), Q[:, :, :1], K[:, :1], V[:, :1])
+    assert form.m * form.ratio == 6 and form.batch == (2,) and form.bytes < 2 * 2 * (6 * 12 + 24 * 12) + 1
+
+
+def test_scales_before_and_after_the_product_are_one_factor() -> None:
+    form = form_of(lambda q, k, v: ((q * 0.5) @ (k * 0.25).mT / 3 * 2).softmax(-1) @ v, Q[:, :2], K, V)
+    assert form.scale == pytest.approx(0.5 * 0.25 / 3 * 2) and not form.score_ops
+
+
+def test_a_soft_cap_is_an_expression_of_the_scaled_score() -> None:
+    form = form_of(lambda q, k, v: (torch.tanh(q @ k.mT * 0.1) * 30).softmax(-1) @ v, Q[:, :2], K, V)
+    assert form.scale == pytest.approx(0.1)
+    assert [str(op.op) for op in form.score_ops] == ["tanh", "mul"] and form.keys.unmasked == form.score
+
+
+@pytest.mark.parametrize(
+    ("keep", "bounds"),
+    [
+        (lambda m, n: n <= m, (None, 0)),
+        (lambda m, n: ~(n > m), (None, 0)),
+        (lambda m, n: n - m <= 8, (None, 8)),
+        (lambda m, n: (m >= n) & (m - n < 4), (-3, 0)),
+        (lambda m, n: (m - n).abs() <= 4, (-4, 4)),
+        (lambda m, n: ((m - n) < 5) & ((n - m) < 3), (-4, 2)),
+        (lambda m, n: m == n, (0, 0)),
+    ],
+)
+def test_masks_by_coordinates_are_bounds(keep, bounds) -> None:
+    def fn(q, k, v):
+        s = q @ k.mT
+        m, n = torch.arange(s.shape[-2])[:, None], torch.arange(s.shape[-1])
+        return torch.where(keep(m, n), s, -torch.inf).softmax(-1) @ v
+
+    form = form_of(fn, Q[:, :2], K, V)
+    assert (form.keys.least, form.keys.most, form.keys.exact) == (*bounds, True)
+
+
+def test_a_mask_that_is_loaded_or_of_another_kind_is_evaluated_everywhere() -> None:
+    mask = t(16, 24, dtype=torch.bool)
+    form = form_of(lambda q, k, v, m: (q @ k.mT).masked_fill(m, -torch.inf).softmax(-1) @ v, Q[:, :2], K, V, mask)
+    assert not form.keys.exact and form.keys.most is None
+    (load,) = form.score_loads
+    assert (load.queries, load.keys, load.group, load.batch) == (24, 1, 0, (0,) * len(form.batch))
+
+
+def test_weights_in_fp32_are_rounded_for_narrow_results_alone() -> None:
+    def fn(q, k, v):
+        return (q.float() @ k.float().mT).softmax(-1) @ v.float()
+
+    assert form_of(lambda q, k, v: fn(q, k, v).bfloat16(), Q[:, :2], K, V).mma_dtype is DType.BF16
+    with pytest.raises(NotOneAttentionError, match="fp32"):
+        form_of(fn, Q[:, :2], K, V)
