@@ -18,7 +18,7 @@ DEVICE_LINES, HOST_LINES = 120, 120
 WITH_LIBRARY_LINES = 280  # a kernel and the functions it calls, which its file holds, too
 HOST = (
     *("NAME", "SIGNATURES", "LAUNCH", "RULES", "PERSISTENT", "ACCEPTS", "PLAN"),
-    *("compile_variant", "compiled", "refusal", "run", "kernel"),
+    *("CACHE", "compile_variant", "loaded", "compiled", "refusal", "run", "kernel"),
 )
 
 

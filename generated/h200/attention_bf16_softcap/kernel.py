@@ -707,12 +707,32 @@ def compile_variant(name):
     return cute.compile(LAUNCH[name], *tensors, *sm_count, stream, v, options="--enable-tvm-ffi")
 
 
+# Compiled variants are kept here for the next process; the folder may be deleted at any time.
+CACHE = Path(os.environ.get("KGEN_CACHE") or Path.home() / ".cache" / "kgen")
+
+
+def loaded(name):
+    """The function of a variant: from the cache on disk, or compiled and kept there for the next process."""
+    made_of = (Path(__file__).read_bytes(), name, *map(version, ("nvidia-cutlass-dsl", "apache-tvm-ffi")), machine())
+    symbol = f"kernel_{sha256(repr(made_of).encode()).hexdigest()}"
+    file = CACHE / f"{symbol}.o"
+    if not file.exists():
+        try:
+            CACHE.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return compile_variant(name)  # there is nowhere to keep it
+        with TemporaryDirectory(dir=CACHE) as folder:
+            compile_variant(name).export_to_c(f"{folder}/kernel.o", function_name=symbol)
+            Path(folder, "kernel.o").replace(file)
+    return getattr(cute.runtime.load_module(str(file), enable_tvm_ffi=True), symbol)
+
+
 @cache
 def compiled(name, device):
     """The function of a variant, and what it takes after the tensors; made once per process and device."""
     if name not in PERSISTENT:
-        return compile_variant(name), ()
-    return compile_variant(name), (torch.cuda.get_device_properties(device).multi_processor_count,)
+        return loaded(name), ()
+    return loaded(name), (torch.cuda.get_device_properties(device).multi_processor_count,)
 
 
 def refusal(*tensors):
@@ -731,21 +751,13 @@ def run(variants, device, base, *tensors):
     function(*tensors, *after)
 
 
-def kernel(
-    q,
-    k,
-    v,
-):
+def kernel(q, k, v):
     """Compute attention_bf16_softcap.
 
     Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        q,
-        k,
-        v,
-    ]
+    tensors = [q, k, v]
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not q.is_cuda:
         raise ValueError(refusal(*tensors))

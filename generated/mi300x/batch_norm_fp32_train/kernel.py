@@ -1239,27 +1239,13 @@ def run(variants, device, base, *tensors):
     compiled(name, device.index)(*tensors, fx.Stream(torch.cuda.current_stream().cuda_stream))
 
 
-def kernel(
-    x,
-    norm_weight,
-    norm_bias,
-    norm_running_mean,
-    norm_running_var,
-    norm_num_batches_tracked,
-):
+def kernel(x, norm_weight, norm_bias, norm_running_mean, norm_running_var, norm_num_batches_tracked):
     """Compute batch_norm_fp32_train.
 
     Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        x,
-        norm_weight,
-        norm_bias,
-        norm_running_mean,
-        norm_running_var,
-        norm_num_batches_tracked,
-    ]
+    tensors = [x, norm_weight, norm_bias, norm_running_mean, norm_running_var, norm_num_batches_tracked]
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not x.is_cuda:
         raise ValueError(refusal(*tensors))

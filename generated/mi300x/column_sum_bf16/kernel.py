@@ -680,17 +680,13 @@ def run(variants, device, base, *tensors):
     compiled(name, device.index)(*tensors, fx.Stream(torch.cuda.current_stream().cuda_stream))
 
 
-def kernel(
-    x,
-):
+def kernel(x):
     """Compute column_sum_bf16.
 
     Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        x,
-    ]
+    tensors = [x]
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not x.is_cuda:
         raise ValueError(refusal(*tensors))

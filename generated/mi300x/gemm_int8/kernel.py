@@ -910,19 +910,13 @@ def refusal(*tensors):
     return f"{NAME} takes tensors on one GPU: {accepted}. Found: {found}"
 
 
-def kernel(
-    a,
-    b,
-):
+def kernel(a, b):
     """Compute gemm_int8.
 
     Runs on the current stream of the tensors' device and returns a new tensor. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        a,
-        b,
-    ]
+    tensors = [a, b]
     types, shape, stride, variants = PLAN.get(tuple(tuple(t.shape) for t in tensors), ((), (), (), {}))
     device = a.device
     if not types or not all(fits(t, *expected, device) for t, expected in zip(tensors, types, strict=True)):

@@ -630,23 +630,13 @@ def run(variants, device, base, *tensors):
     compiled(name, device.index)(*tensors, fx.Stream(torch.cuda.current_stream().cuda_stream))
 
 
-def kernel(
-    x,
-    residual,
-    weight,
-    bias,
-):
+def kernel(x, residual, weight, bias):
     """Compute layer_norm_bf16_residual.
 
     Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        x,
-        residual,
-        weight,
-        bias,
-    ]
+    tensors = [x, residual, weight, bias]
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not x.is_cuda:
         raise ValueError(refusal(*tensors))

@@ -955,23 +955,13 @@ def refusal(*tensors):
     return f"{NAME} takes tensors on one GPU: {accepted}. Found: {found}"
 
 
-def kernel(
-    x,
-    scale,
-    linear_weight,
-    linear_bias,
-):
+def kernel(x, scale, linear_weight, linear_bias):
     """Compute module_bf16_silu_scale.
 
     Runs on the current stream of the tensors' device and returns a new tensor. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        x,
-        scale,
-        linear_weight,
-        linear_bias,
-    ]
+    tensors = [x, scale, linear_weight, linear_bias]
     types, shape, stride, variants = PLAN.get(tuple(tuple(t.shape) for t in tensors), ((), (), (), {}))
     device = x.device
     if not types or not all(fits(t, *expected, device) for t, expected in zip(tensors, types, strict=True)):

@@ -917,19 +917,13 @@ def refusal(*tensors):
     return f"{NAME} takes tensors on one GPU: {accepted}. Found: {found}"
 
 
-def kernel(
-    q,
-    k,
-):
+def kernel(q, k):
     """Compute einsum_bf16_scores.
 
     Runs on the current stream of the tensors' device and returns a new tensor. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        q,
-        k,
-    ]
+    tensors = [q, k]
     types, shape, stride, variants = PLAN.get(tuple(tuple(t.shape) for t in tensors), ((), (), (), {}))
     device = q.device
     if not types or not all(fits(t, *expected, device) for t, expected in zip(tensors, types, strict=True)):

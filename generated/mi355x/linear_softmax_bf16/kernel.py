@@ -1333,19 +1333,13 @@ def refusal(*tensors):
     return f"{NAME} takes tensors on one GPU: {accepted}. Found: {found}"
 
 
-def kernel(
-    x,
-    weight,
-):
+def kernel(x, weight):
     """Compute linear_softmax_bf16.
 
     Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
-    tensors = [
-        x,
-        weight,
-    ]
+    tensors = [x, weight]
     types, made, launches = PLAN.get(tuple(tuple(t.shape) for t in tensors), ((), (), ()))
     device = x.device
     if not types or not all(fits(t, *expected, device) for t, expected in zip(tensors, types, strict=True)):

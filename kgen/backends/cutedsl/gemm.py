@@ -11,6 +11,7 @@ from kgen.backends.cutedsl.gemm_host import host_view
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
 from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
+from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
 from kgen.backends.cutedsl.names import device_names
 from kgen.backends.cutedsl.words import describe
 from kgen.backends.source.fused import fused_tensors
@@ -143,6 +144,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "import cutlass.cute as cute",
         "import torch",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
+        *LOADED_IMPORTS,
     ]
     if kinds & {"tma", "split", "staged"}:
         units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]

@@ -38,7 +38,8 @@ def host_view(
         load_paths=tuple(dict.fromkeys(kind_of(v) for v in plan.variants)),
         signatures=tuple(signature(v, programs[v.case], names, operands, made) for v in plan.variants),
         plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
-        parameters=arguments,
+        head=bracketed("def kernel(", arguments, "):"),
+        tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
         unread=unread_arguments(program, names, frozenset(operands) - as_bytes),
         bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
@@ -47,7 +48,7 @@ def host_view(
         may_be_empty=any(not _result(program).numel for program in programs.values()),
         grid_example=", cutlass.Int32(1)" if persistent else "",
         compiled_doc=_COMPILED_DOC if persistent else "The function of one variant, made once per process and device.",
-        compiled=f"compile_variant(name), {_SM_COUNT}" if persistent else "compile_variant(name)",
+        compiled=f"loaded(name), {_SM_COUNT}" if persistent else "loaded(name)",
         function="function, sm_count" if persistent else "function",
         call=bracketed("function(", launch_arguments, ")", indent=12),
     )

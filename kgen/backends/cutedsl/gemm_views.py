@@ -82,7 +82,8 @@ class HostView:
     load_paths: tuple[str, ...]
     signatures: tuple[SignatureView, ...]
     plan: tuple[PlanEntryView, ...]
-    parameters: tuple[str, ...]
+    head: tuple[str, ...]  # of the host function
+    tensors: tuple[str, ...]
     first: str
     unread: tuple[UnreadView, ...]
     bases: str

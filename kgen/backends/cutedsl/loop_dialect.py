@@ -3,6 +3,7 @@
 from typing import Final
 
 from kgen.backends.cutedsl.expressions import CUTEDSL, memory
+from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.source.file_text import torch_type
 from kgen.families.strided.caching import Eviction
@@ -27,6 +28,7 @@ CUTEDSL_LOOPS: Final = LoopDialect(
         "import cutlass.cute as cute",
         "import torch",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
+        *LOADED_IMPORTS,
     ),
     imports_by_word={"SmemAllocator": "from cutlass.memory import SmemAllocator"},
     taken=frozenset({"SmemAllocator", "cute", "cutlass"}),

@@ -19,7 +19,8 @@ class ProgramHostView:
     persistent: Lines
     accepts: tuple[EntryView, ...]
     cases: tuple[ProgramCaseView, ...]
-    parameters: Lines
+    head: Lines  # of the host function
+    tensors: Lines
     first: str
     unread: tuple[UnreadView, ...]
     allocations: Lines

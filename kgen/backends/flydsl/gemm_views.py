@@ -79,7 +79,8 @@ class HostView:
     pointers: Lines
     parts_note: str
     plan: tuple[PlanEntryView, ...]
-    parameters: tuple[str, ...]
+    head: tuple[str, ...]  # of the host function
+    tensors: tuple[str, ...]
     first: str
     bases: str
     out_type: str

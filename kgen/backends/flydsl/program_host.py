@@ -53,7 +53,8 @@ def _host_view(source: HostSource) -> CdnaProgramHostView:
         cases=tuple(_case(source, case, found) for case, found in source.programs.items()),
         sections=tuple(_section(source, name) for name in compiled),
         compile=both if len(compiled) > 1 else next(iter(compiled.values())),
-        parameters=arguments,
+        head=bracketed("def kernel(", arguments, "):"),
+        tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
         allocations=(*allocations(program, shown, arch.torch_name), *_sums_allocations(source)),
         calls=tuple(

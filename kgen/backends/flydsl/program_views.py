@@ -42,7 +42,8 @@ class CdnaProgramHostView:
     cases: tuple[CdnaCaseView, ...]
     sections: Lines
     compile: str
-    parameters: Lines
+    head: Lines  # of the host function
+    tensors: Lines
     first: str
     allocations: Lines
     calls: tuple[Lines, ...]

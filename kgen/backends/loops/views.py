@@ -155,7 +155,8 @@ class LoopHostView:
     name: str
     signatures: tuple[LoopSignatureView, ...]
     cases: tuple[LoopCaseView, ...]
-    parameters: Lines
+    head: Lines  # of the host function
+    tensors: Lines
     first: str
     unread: tuple[UnreadView, ...]
     allocations: Lines
