@@ -129,4 +129,4 @@ def test_a_row_without_keys_gives_what_the_reference_gives() -> None:
 def test_a_kernel_alone_has_plain_names() -> None:
     text = attention_specs.files_of("long_causal")["kernel.py"]
     assert "def softmax(" in text and "_0" not in text.replace("_0x", "")
-    assert len(text.splitlines()) <= 750
+    assert len(text.splitlines()) <= 760

@@ -902,7 +902,8 @@ CACHE = Path(os.environ.get("KGEN_CACHE") or Path.home() / ".cache" / "kgen")
 
 def loaded(name):
     """The function of a variant: from the cache on disk, or compiled and kept there for the next process."""
-    made_of = (Path(__file__).read_bytes(), name, *map(version, ("nvidia-cutlass-dsl", "apache-tvm-ffi")), machine())
+    versions = (version("nvidia-cutlass-dsl"), version("apache-tvm-ffi"), machine())
+    made_of = (Path(__file__).read_bytes(), VARIANTS, name, versions)
     symbol = f"kernel_{sha256(repr(made_of).encode()).hexdigest()}"
     file = CACHE / f"{symbol}.o"
     if not file.exists():
