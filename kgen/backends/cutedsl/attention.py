@@ -13,6 +13,7 @@ from kgen.backends.cutedsl.attention_device import (
 from kgen.backends.cutedsl.attention_rows import attention_rules_view, case_view, fields_of, row_view
 from kgen.backends.cutedsl.attention_views import AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
+from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
 from kgen.backends.program.dialect import AttentionSource, PartVariant, Product
 from kgen.backends.source.file_text import signature_entry
 from kgen.backends.source.gemm_views import KernelView
@@ -102,6 +103,7 @@ def _imports(variant: AttentionVariant, view: AttentionView) -> Lines:
         f"from cutlass.cute.nvgpu import {', '.join(units)}",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         "from cutlass.utils import SmemAllocator",
+        *LOADED_IMPORTS,
     )
 
 
