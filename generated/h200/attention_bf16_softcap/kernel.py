@@ -748,6 +748,14 @@ def refusal(*tensors):
     return f"{NAME} takes CUDA tensors: {accepted}. Found: {found}"
 
 
+def aligned(tensor):
+    """The tensor, or a copy of it where its base address is not on the 16 bytes that TMA needs."""
+    if tensor.data_ptr() % 16 == 0:
+        return tensor
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.as_strided((span,), (1,)).clone().as_strided(tensor.shape, tensor.stride())
+
+
 def run(variants, device, base, *tensors):
     """Launch the first variant whose alignment the base addresses have."""
     name = next((name for name, alignment in variants.items() if base % alignment == 0), None)
@@ -767,12 +775,15 @@ def kernel(q, k, v):
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not q.is_cuda:
         raise ValueError(refusal(*tensors))
+    q = aligned(q)
+    k = aligned(k)
+    v = aligned(v)
     made, launches = found
     device = q.device
     out = torch.empty_strided(*made[0], dtype=torch.bfloat16, device=device)
     with torch.cuda.device(device):
         try:
-            run(launches[0], device, q.data_ptr() | k.data_ptr() | v.data_ptr(), q, k, v, out)
+            run(launches[0], device, 0, q, k, v, out)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{error}\n{refusal(*tensors)}") from error
     return out

@@ -13,6 +13,7 @@ from kgen.backends.cutedsl.attention_device import (
 from kgen.backends.cutedsl.attention_rows import attention_rules_view, case_view, fields_of, row_view
 from kgen.backends.cutedsl.attention_views import AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
+from kgen.backends.cutedsl.gemm_host import passed_tensor
 from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
 from kgen.backends.program.dialect import AttentionSource, PartVariant, Product
 from kgen.backends.source.file_text import signature_entry
@@ -20,6 +21,7 @@ from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.lines import Lines
 from kgen.errors.backend import CasesDifferError
 from kgen.families.attention.form import AttentionForm
+from kgen.ir.dtype import DType
 from kgen.planning.plan_attention import AttentionPlan, AttentionVariant
 from kgen.render import render
 
@@ -31,12 +33,14 @@ def attention_part(source: AttentionSource) -> Product:
     """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
     plan, shown = source.plan, dict(source.shown)
     form = plan.variants[0].form
+    problems = (p for program in source.programs.values() for p in program.problems)
+    types = {t.name: t.type for p in problems for t in p.tensors}
     return Product(
         view=_kernel(plan),
         variants=tuple(
             PartVariant(v.name, "launch_attention", "rules_attention", _signature(v, source)) for v in plan.variants
         ),
-        arguments=tuple(shown[t] for t in tensors(form)),
+        arguments=tuple(passed_tensor(shown[t], types[t].dtype is DType.BOOL) for t in tensors(form)),
         tensors=frozenset(tensors(form)),
     )
 

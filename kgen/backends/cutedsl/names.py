@@ -22,6 +22,7 @@ _TAKEN = frozenset(
         "a_layout",
         "a_ops",
         "acc",
+        "aligned",
         "along_m",
         "along_n",
         "at",

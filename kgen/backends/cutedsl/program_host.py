@@ -2,7 +2,15 @@
 
 from kgen.backends.cutedsl.program_views import ProgramHostView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import allocation_entry, launch_entries, launch_of, launches_of, rules_entries, tables
+from kgen.backends.program.host import (
+    allocation_entry,
+    copied_tensors,
+    launch_entries,
+    launch_of,
+    launches_of,
+    rules_entries,
+    tables,
+)
 from kgen.backends.program.views import EntryView, ProgramCaseView
 from kgen.backends.source.file_text import allocation_shapes, allocations, plan_key, returned, unread_arguments
 from kgen.backends.source.lines import Lines, bracketed
@@ -29,6 +37,7 @@ def program_host_view(source: HostSource) -> ProgramHostView:
         tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
         unread=unread_arguments(program, shown, frozenset(t for part in parts for t in part.tensors)),
+        copied=tuple(shown[t] for t in copied_tensors(source)),
         allocations=allocations(program, shown),
         calls=tuple(launch_of(source, index, "run") for index in range(len(parts))),
         result=returned(program, shown),

@@ -23,6 +23,7 @@ class ProgramHostView:
     tensors: Lines
     first: str
     unread: tuple[UnreadView, ...]
+    copied: Lines  # arguments that are copied where their base address is not on 16 bytes
     allocations: Lines
     calls: tuple[Lines, ...]
     result: str

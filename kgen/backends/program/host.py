@@ -49,4 +49,16 @@ def base_addresses(source: HostSource, part: Part) -> str:
     given = {a.name for a in source.program.arguments} & part.tensors
     variants = (v for v in source.plan.variants if v.kernel == part.kernel)
     guarded = dict.fromkeys(t for v in variants for t, _ in v.guard.base_align if t in given)
+    for tensor in copied_tensors(source):
+        guarded.pop(tensor, None)
     return " | ".join(f"{source.shown[t]}.data_ptr()" for t in guarded) or "0"
+
+
+def copied_tensors(source: HostSource) -> tuple[str, ...]:
+    """Return the arguments that every variant of some kernel needs aligned: elsewhere they are copied first."""
+    found: dict[str, None] = {}
+    for part in source.parts:
+        variants = [v for v in source.plan.variants if v.kernel == part.kernel]
+        guards = [dict(v.guard.base_align) for v in variants]
+        found |= dict.fromkeys(t for t in guards[0] if all(t in guard for guard in guards))
+    return tuple(a.name for a in source.program.arguments if a.name in found)
