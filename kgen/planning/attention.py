@@ -23,6 +23,8 @@ from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
 
+OUTPUT_WORDS = {"own": "smem of its own", "over_q": "the smem of Q"}
+
 
 @dataclass(frozen=True, slots=True)
 class AttentionCandidate(Candidate):
@@ -34,7 +36,12 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        parts += [f"Q in {chosen['q_path']}", f"weights in {chosen['p_path']}"]
+        parts += [
+            f"Q in {chosen['q_path']}",
+            f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}",
+            f"weights in {chosen['p_path']}",
+        ]
+        parts += ["persistent"] if chosen["persistent"] else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))

@@ -14,7 +14,7 @@ from kgen.target import Device
 
 # Axes and lets of the rules that a row keeps as numbers, and their names in the row.
 _KEPT = {
-    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages")},
+    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages", "persistent")},
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
@@ -30,9 +30,20 @@ _COMMENTS = {
     "least": "a query at m sees no key before m + least",
     "most": "a query at m sees no key after m + most",
     "d_pad": "head dims as they lie in smem",
+    "persistent": "1: each SM keeps one CTA; 0: a CTA for each tile",
     "section": "heads of K and V that walk side by side",
 }
-_CHOSEN = ("tile_m", "tile_n", "d_pad", "dv_pad", "stages", "section", "producer_registers", "consumer_registers")
+_CHOSEN = (
+    "tile_m",
+    "tile_n",
+    "d_pad",
+    "dv_pad",
+    "stages",
+    "persistent",
+    "section",
+    "producer_registers",
+    "consumer_registers",
+)
 
 
 def fields_of(form: AttentionForm) -> tuple[FieldView, ...]:

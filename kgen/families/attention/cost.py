@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.families.attention.balance import walk_of
 from kgen.families.attention.rules_facts import AttentionFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -20,6 +21,7 @@ Array = Any  # np.ndarray of floats or ints, one entry per candidate
 PART_BYTES = 4  # of an element of the output that a split writes for the second kernel
 RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
 CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
+STARTS = 1.6  # latencies of a load that a CTA of its own waits before it multiplies, and after it stored
 LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
 
 # What it reads of the fitted numbers of a device file.
@@ -66,6 +68,7 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     steps = _steps(columns, facts) / columns["splits"]
     slots = device.compute_units * np.maximum(columns["ctas_per_unit"], 1)
     waves = np.maximum(tiles / slots, 1.0) if facts.bounded else np.maximum(ceil_div(tiles, slots), 1)
+    waves = waves * _shares(columns, facts, device)
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
     mma = columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
     softmax = columns["softmax_cycles"] / boost
@@ -76,8 +79,9 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     latency = np.maximum(arrival, CHAIN * device.value("fitted.mma_latency") / boost)
     step = np.maximum.reduce([both + CHAIN * device.value("fitted.mma_latency") / boost, l2, smem, latency])
     epilogue = columns["tile_m"] * facts.dv / (device.value("fitted.epilogue_rate") * 1e3)
-    tile = steps * step + epilogue
-    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) if facts.bounded else 0.0
+    starts = np.where(columns["persistent"] == 1, columns["q_waits"], STARTS)
+    tile = steps * step + epilogue + starts * device.value("fitted.load_latency")
+    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) * (columns["persistent"] == 0) if facts.bounded else 0.0
     memory = _memory(facts, device, np.minimum(tiles, device.compute_units))
     fill = np.full_like(memory, 2 * device.value("fitted.load_latency"))
     parts = _parts(columns, facts, device)
@@ -98,6 +102,14 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
         waves=waves,
         efficiency=np.minimum(tiles / (waves * slots), 1.0),
     )
+
+
+def _shares(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
+    """Return the work of the busiest CTA over the mean of all."""
+    keys = np.stack([columns["tile_m"], columns["tile_n"], columns["persistent"]])
+    found, places = np.unique(keys, axis=1, return_inverse=True)
+    walks = [walk_of(facts, device, int(m), int(n), persistent=bool(stay)) for m, n, stay in found.T]
+    return np.array([walk.share for walk in walks])[places.reshape(-1)]
 
 
 def _steps(columns: Columns, facts: AttentionFacts) -> Array:

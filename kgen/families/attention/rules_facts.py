@@ -33,6 +33,7 @@ REQUIRED_LETS = (
     "softmax_cycles",  # of the function and FMA units, one tile of scores
     "hidden",  # share of the shorter of these two that runs beside the other
     "smem_moved",  # bytes that one tile of scores writes to smem and reads from it
+    "q_waits",  # 1 where the next tile's Q can not arrive before this one's output has left
     "step_bytes",  # of K and V, from L2 into one CTA, one tile of scores
 )
 
