@@ -35,6 +35,7 @@ class AttentionCandidate(Candidate):
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
         parts += [f"Q in {chosen['q_path']}", f"weights in {chosen['p_path']}"]
+        parts += [f"{self.number('ctas_per_unit')} CTAs a unit"] if self.number("persistent") else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
@@ -72,13 +73,20 @@ def ordered_attentions(legal: LegalSet, facts: AttentionFacts, device: Device) -
 
 
 def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime) -> Preferences:
-    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles."""
-    area = columns["tile_m"] * columns["tile_n"]
+    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles.
+
+    Of the grids that walk over tiles, those that have the most keys in flight come first, in the largest steps.
+    """
+    area, walks = columns["tile_m"] * columns["tile_n"], columns["persistent"]
+    in_flight = walks * columns["stages"] * columns["tile_n"]
     return (
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
+        Preference("grids that start once", 1 - walks, walks),
         Preference("parts of the keys", columns["splits"]),
         Preference("rows of padding", -columns["packed_rows"] % columns["tile_m"]),
         Preference("head dims to a multiple of", columns["pad"]),
+        Preference("keys in flight", -in_flight, in_flight),
+        Preference("keys of a step", -walks * columns["tile_n"], columns["tile_n"]),
         Preference("stages", -columns["stages"], columns["stages"]),
         Preference("scores of a tile", -area, area),
     )

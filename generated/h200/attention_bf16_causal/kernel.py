@@ -145,11 +145,11 @@ def rules_attention(v):
     output_regs = v.dv_pad / 2
     weight_regs = v.tile_n * 2 / 8
     held_regs = score_regs + output_regs + weight_regs
-    reg_limit = 128 if consumer_wgs == 3 else 216
-    thread_regs = min(255, 65536 / threads) // 8 * 8
     q_bytes = v.tile_m * max(v.d_pad * 2, v.dv_pad * 2)
     step_bytes = v.tile_n * (v.d_pad + v.dv_pad) * 2
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
+    reg_limit = 128 if consumer_wgs == 3 else 216
+    thread_regs = min(255, 65536 / threads) // 8 * 8
     return (
         (
             "inst_k divides d_pad",

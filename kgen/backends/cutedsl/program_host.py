@@ -15,6 +15,8 @@ from kgen.backends.program.views import EntryView, ProgramCaseView
 from kgen.backends.source.file_text import allocation_shapes, allocations, plan_key, returned, unread_arguments
 from kgen.backends.source.lines import Lines, bracketed
 from kgen.ir.program import Program
+from kgen.planning.plan import Variant
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
 
 
@@ -22,7 +24,7 @@ def program_host_view(source: HostSource) -> ProgramHostView:
     """Return what the template of the host code prints."""
     plan, parts, program, shown = source.plan, source.parts, source.program, dict(source.shown)
     arguments = tuple(shown[a.name] for a in program.arguments)
-    follow_sms = {v.name for v in plan.variants if isinstance(v, GemmVariant) and v.load_path != "simt"}
+    follow_sms = {v.name for v in plan.variants if _follows_sms(v)}
     persistent = [v.name for part in parts for v in part.variants if v.name in follow_sms]
     return ProgramHostView(
         name=plan.name,
@@ -43,6 +45,15 @@ def program_host_view(source: HostSource) -> ProgramHostView:
         result=returned(program, shown),
         may_be_empty=any(v.form.is_empty for v in plan.variants),
     )
+
+
+def _follows_sms(variant: Variant) -> bool:
+    match variant:
+        case GemmVariant(load_path=load_path):
+            return load_path != "simt"
+        case AttentionVariant(walks=walks):
+            return walks
+    return False
 
 
 def _arguments(program: Program, shown: dict[str, str]) -> Lines:
