@@ -27,7 +27,7 @@ def views_of(graph: OpGraph) -> Views:
 
 
 def stored_type(graph: OpGraph, views: Views, ref: ValueRef) -> TensorType:
-    """Return the type of the tensor that holds a value between two kernels: dense, row-major if nothing speaks for more.
+    """Return the type of the tensor that holds a value between two kernels: dense, in row-major order by default.
 
     Of several reshapes that join axes of the value, the first one decides.
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgen.errors.base import UnsupportedError
+from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.attention.classify import classify_attention
 from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_time
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
@@ -118,6 +119,9 @@ def why_not_fused(problem: Problem, device: Device) -> str | None:
     try:
         facts = facts_of(classify_attention(problem), MAX_ALIGN_BYTES)
         legal_attentions(facts, device)
+    except NoLegalCandidateError as error:
+        alone = [f"{r['rule']} ({r['text']}: {r['because']})" for r in error.rules if r["removes_all_alone"]]
+        return f"no candidate keeps to {alone[0]}" if alone else str(error).splitlines()[0]
     except UnsupportedError as error:
         return str(error).splitlines()[0]
     return None
