@@ -29,10 +29,12 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
         place = int(c.along.removeprefix("batch_")) if place is None else place % len(shape)
         count = torch.arange(shape[place]) // c.divisor % c.extent
         run.values[c.value] = count.reshape([-1 if i == place else 1 for i in range(len(shape))])
-    wanted = form.keys.unmasked if form.keys.exact else form.score
+    lengths = form.keys.lengths
+    wanted = form.keys.unmasked if form.keys.exact or (lengths and lengths.exact) else form.score
     for op in form.score_ops:
         run.values[op.result] = run.map(op)
-    score = run.values[wanted].expand(shape).float().masked_fill(~inside(form), -torch.inf)
+    seen = inside(form) if lengths is None else inside(form) & (torch.arange(form.n) < counted(form, tensors))
+    score = run.values[wanted].expand(shape).float().masked_fill(~seen, -torch.inf)
     largest = score.amax(-1, keepdim=True)
     weights = torch.exp(score - largest.masked_fill(largest == -torch.inf, 0))
     total = weights.sum(-1, keepdim=True)
@@ -63,6 +65,15 @@ def inside(form: AttentionForm) -> torch.Tensor:
         first, last = form.keys.of_query(m, form.n)
         found[m, first : last + 1] = True
     return found
+
+
+def counted(form: AttentionForm, tensors) -> torch.Tensor:
+    """Return how many keys each query sees by the lengths of the form."""
+    lengths, load = form.keys.lengths, form.length
+    assert (load.queries, load.keys) == (0, 0)
+    shape = (*form.batch, form.ratio, form.m, 1)
+    found = viewed(tensors[load.tensor], load.offset, shape, (*load.batch, load.group, 0, 0)) + lengths.extra
+    return found + torch.arange(form.m)[:, None] if lengths.sliding else found
 
 
 def stored(problem: Problem, access, value: torch.Tensor, shape: tuple[int, ...], *inner: int) -> torch.Tensor:

@@ -81,7 +81,6 @@ class _Classifier:
         body, roles = self.body, self.roles()
         scale, scaled, score_ops = self.scaled()
         queries = roles.m[0] if len(roles.m) == 1 else ""
-        keys = roles.n[0] if len(roles.n) == 1 else ""
         return AttentionForm(
             m=self.extent(roles.m),
             n=self.extent(roles.n),
@@ -101,7 +100,7 @@ class _Classifier:
             score_ops=score_ops,
             score_loads=tuple(self.score_load(s, roles) for s in self.score_loads),
             coordinates=tuple(self.coordinate(s, roles) for s in self.score_statements if isinstance(s, Index)),
-            keys=self.bounds(queries, keys),
+            keys=self.bounds(queries, roles.n),
             empty_rows=body.empty_rows,
             output=self.output,
             epilogue_loads=tuple(self.epilogue_load(s, roles) for s in self.epilogue_loads),
@@ -142,7 +141,8 @@ class _Classifier:
         rows = [a for a in live if a in self.out.along and a not in in_k | in_v]
         if any(a not in self.out.along and a not in d | n for a in live):
             raise self.refused("an axis is neither of its results nor summed over")
-        m = self.query_axis(rows, next(iter(n)) if len(n) == 1 else "")
+        keys = self.one([a for a in live if a in n], "keys")
+        m = self.query_axis(rows, keys)
         group_folds = self.folds([a for a in rows if a != m])
         batch = [a for a in live if a in self.out.along and a in in_k | in_v and a not in dv]
         modes = (*self.folds(batch), *group_folds[:-1])
@@ -151,7 +151,7 @@ class _Classifier:
             raise TooManyBatchAxesError(problem=self.problem.name, count=len(modes), axes=axes, limit=limit)
         return _Roles(
             (m,) if m else (),
-            self.one([a for a in live if a in n], "keys"),
+            keys,
             self.one([a for a in live if a in d], "head dim"),
             self.one([a for a in live if a in dv], "head dim of V"),
             (group_folds or [()])[-1],
@@ -164,11 +164,12 @@ class _Classifier:
         counted = {s.axis for s in self.score_statements if isinstance(s, Index)}
         return (set(self.q.along) | set(self.k.along) | loaded | counted) - set(self.body.scores.axes)
 
-    def query_axis(self, rows: list[str], keys: str) -> str | None:
+    def query_axis(self, rows: list[str], keys: Fold) -> str | None:
         """Return the axis of the queries: the one that a mask compares with the keys, else the longest of the rows."""
         for axis in rows:
-            bounds = key_bounds(self.definitions, self.body.score, axis, keys)
-            if (bounds.least, bounds.most) != (None, None):
+            bounds = self.bounds(axis, keys)
+            sliding = bounds.lengths is not None and bounds.lengths.sliding
+            if sliding or (bounds.least, bounds.most) != (None, None):
                 return axis
         counted = {s.axis for s in self.score_statements if isinstance(s, Index)}
         ordered = sorted(rows, key=lambda a: (a in counted, self.extents[a]))
@@ -306,5 +307,6 @@ class _Classifier:
         operands = self.factor(self.body.query)[0] * self.factor(self.body.key)[0]
         return scale * operands, value, tuple(left)
 
-    def bounds(self, queries: str, keys: str) -> KeyBounds:
-        return key_bounds(self.definitions, self.body.score, queries, keys)
+    def bounds(self, queries: str, keys: Fold) -> KeyBounds:
+        steps = {axis: self.extent(keys[i + 1 :]) for i, axis in enumerate(keys)}
+        return key_bounds(self.definitions, self.body.score, queries, steps)

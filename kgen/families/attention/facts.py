@@ -40,6 +40,7 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
         score_load_bytes=sum(load.dtype.bytes for load in form.score_loads if load.queries and load.keys),
         epilogue_ops=sum(op.op is not Op.CAST for op in form.epilogue_ops) + len(form.epilogue_loads),
         logsumexp=int(form.logsumexp is not None),
+        lengths=int(form.keys.lengths is not None and form.keys.lengths.exact),
     )
 
 

@@ -83,7 +83,8 @@ class AttentionForm:
 
     `score_ops` lead from `scaled` (scale times the product) to `score`; inside of `keys` where these are exact, only
     to `keys.unmasked`. `epilogue_ops` lead from `output` (the divided row) to `result`. `input_ops`: an operand is
-    computed before its product, other than by a factor, which is part of `scale`.
+    computed before its product, other than by a factor, which is part of `scale`. Where `keys` has lengths, `length` is
+    how they are loaded, one of the `score_loads`.
     """
 
     m: int  # queries
@@ -116,6 +117,12 @@ class AttentionForm:
     def family(self) -> str:
         """Name of the family."""
         return "attention"
+
+    @property
+    def length(self) -> ScoreLoad | None:
+        """Where the number of keys of a sequence is read from."""
+        lengths = self.keys.lengths
+        return next((load for load in self.score_loads if lengths and load.value == lengths.value), None)
 
     @property
     def batch_count(self) -> int:

@@ -22,6 +22,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "input_ops": FLAGS,
     "bounded": FLAGS,
     "logsumexp": FLAGS,
+    "lengths": FLAGS,
 }
 # Lets that every ISA's attention.rules defines: what the cost model reads of a candidate besides its axes.
 REQUIRED_LETS = (
@@ -42,7 +43,8 @@ class AttentionFacts:
     """One attention as the rules and the cost model see it.
 
     `batch` counts heads of K and V, `ratio` the query heads of each. A query sees `mean_keys` keys on average and
-    `most_keys` at most; `bounded` where a mask lets tiles be skipped. A tensor is major by its unit stride. An
+    `most_keys` at most; `bounded` where a mask lets tiles be skipped, `lengths` where a number of keys is read for each
+    sequence, and nothing else is masked but what `bounded` says. A tensor is major by its unit stride. An
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
     `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
     `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
@@ -75,6 +77,7 @@ class AttentionFacts:
     score_load_bytes: int = 0
     epilogue_ops: int = 0
     logsumexp: int = 0
+    lengths: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
