@@ -16,10 +16,12 @@ class Attention:
     """The anchors of what may be an attention in the order of the graph, the second product last.
 
     `operands` are those of the first product, then of the second; None stands for the one that comes from the softmax.
+    Where they are `paged`, operands that a table gathers are read through it; else earlier kernels copy them.
     """
 
     anchors: tuple[ValueRef, ...]
     operands: tuple[ValueRef | None, ...]
+    paged: bool = True
 
 
 def attentions(graph: OpGraph) -> dict[str, Attention]:

@@ -17,8 +17,12 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
     run = Evaluation(problem, tensors)
     heads = (*form.batch, form.ratio)
     q = tokens(form.q, tensors, (*heads, form.m, form.d))
-    k = tokens(form.k, tensors, (*heads, form.n, form.d))
-    v = tokens(form.v, tensors, (*heads, form.n, form.dv))
+    if form.pages is None:
+        k = tokens(form.k, tensors, (*heads, form.n, form.d))
+        v = tokens(form.v, tensors, (*heads, form.n, form.dv))
+    else:
+        k = paged(form, form.k, form.pages.k_page, tensors, form.d)
+        v = paged(form, form.v, form.pages.v_page, tensors, form.dv)
     shape = (*heads, form.m, form.n)
     run.values = {form.scaled: form.scale * torch.einsum("...md,...nd->...mn", q, k)}
     for load in form.score_loads:
@@ -56,6 +60,22 @@ def tokens(access, tensors, shape, *, wide=True) -> torch.Tensor:
     strides = (*access.batch, access.group, access.tokens, access.dim)
     view = viewed(tensors[access.tensor], access.offset, shape, strides)
     return view.float() if wide else view
+
+
+def paged(form: AttentionForm, access, page: int, tensors, dim: int) -> torch.Tensor:
+    """Return K or V read through the table: an address for each element, as a kernel would make it."""
+    table, heads = form.pages, (*form.batch, form.ratio)
+    count = -(-form.n // table.size)
+    entry = viewed(tensors[table.tensor], table.offset, (*heads, count), (*table.batch, table.group, table.entries))
+    assert table.wraps or (entry >= 0).all()
+    start = torch.where(entry < 0, entry + table.pages, entry).long() * page
+    key = torch.arange(form.n)
+    at = access.offset + start[..., key // table.size] + key % table.size * access.tokens
+    for place, (extent, step) in enumerate(zip(heads, (*access.batch, access.group), strict=True)):
+        at = at + (torch.arange(extent) * step).reshape([-1 if i == place else 1 for i in range(len(heads) + 1)])
+    tensor = tensors[access.tensor]
+    flat = tensor.as_strided((tensor.untyped_storage().size() // tensor.element_size(),), (1,), 0)
+    return flat[at[..., None] + torch.arange(dim) * access.dim].float()
 
 
 def inside(form: AttentionForm) -> torch.Tensor:

@@ -13,16 +13,18 @@ from kgen.families.attention.form import (
     Coordinate,
     EpilogueLoad,
     LogsumexpAccess,
+    PageTable,
     ScoreLoad,
     TokenAccess,
 )
+from kgen.families.attention.pages import Pages, pages_of
 from kgen.families.extents import static_extents
 from kgen.families.gemm.classify import MAX_BATCH_MODES, strides_of
 from kgen.ir.access import Access
-from kgen.ir.attention import AttentionBody, attention_body
+from kgen.ir.attention import AttentionBody, attention_body, paged_load
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
-from kgen.ir.problem import Const, Index, Load, Map, Problem, operands_of
+from kgen.ir.problem import Const, Gather, Index, Load, Map, Problem, operands_of
 
 Fold = tuple[str, ...]  # axes that act as one, outermost first
 NARROW_RESULTS = frozenset({DType.BF16, DType.FP16})
@@ -67,6 +69,8 @@ class _Classifier:
         self.problem, self.body = problem, body
         self.definitions = problem.definitions()
         self.extents = static_extents(problem)
+        self.pages = pages_of(problem, body, self.extents)
+        self.table = self.walk(self.pages.table) if self.pages else None
         self.q, self.k, self.v = (self.operand(o) for o in (body.query, body.key, body.value))
         self.out = self.walk(body.out.access)
         self.lse = self.walk(body.logsumexp.store.access) if body.logsumexp else None
@@ -91,6 +95,7 @@ class _Classifier:
             q=self.tokens(self.q, roles.m, roles.d, roles),
             k=self.tokens(self.k, roles.n, roles.d, roles),
             v=self.tokens(self.v, roles.n, roles.dv, roles),
+            pages=self.page_table(roles),
             out=self.tokens(self.out, roles.m, roles.dv, roles),
             mma_dtype=self.mma_dtype(),
             input_ops=any(self.computes(o) for o in (body.query, body.key, body.value)),
@@ -117,8 +122,16 @@ class _Classifier:
         return _Walk(access, {a: s for a, s in found.along.items() if self.extents[a] != 1}, found.offset)
 
     def operand(self, value: str) -> _Walk:
+        if self.pages is not None and (paged := paged_load(self.problem, value)) is not None:
+            return self.through_pages(self.walk(paged.gather.access), self.pages)
         load = next(s for s in self.problem.needed(value) if isinstance(s, Load))
         return self.walk(load.access)
+
+    def through_pages(self, walk: _Walk, pages: Pages) -> _Walk:
+        """Return a walk over the keys of a page that goes on over the table's entries as if pages were neighbours."""
+        token = min(walk.along.get(axis, 0) for axis in self.body.output.axes if axis in walk.along)
+        further = {pages.entries: token * pages.size} if pages.entries else {}
+        return _Walk(walk.access, {**walk.along, **further}, walk.offset)
 
     def divided(self) -> str:
         """Return the value at which a row of the output is divided by its sum."""
@@ -136,7 +149,8 @@ class _Classifier:
     def roles(self) -> _Roles:
         live = [a for a, extent in self.extents.items() if extent != 1]
         d, n = set(self.body.scores.axes), set(self.body.output.axes)
-        in_k, in_v, scored = set(self.k.along), set(self.v.along), self.scored_axes()
+        paged = set(self.table.along) - n if self.table else set()
+        in_k, in_v, scored = set(self.k.along) | paged, set(self.v.along) | paged, self.scored_axes()
         dv = {a for a in live if a in in_v and a in self.out.along and a not in scored}
         rows = [a for a in live if a in self.out.along and a not in in_k | in_v]
         if any(a not in self.out.along and a not in d | n for a in live):
@@ -177,7 +191,14 @@ class _Classifier:
 
     def everyone(self) -> list[_Walk]:
         loads = [self.walk(s.access) for s in (*self.score_loads, *self.epilogue_loads)]
-        return [self.q, self.k, self.v, self.out, *([self.lse] if self.lse else []), *loads]
+        return [self.q, self.k, self.v, self.out, *([self.lse] if self.lse else []), *self.table_rows(), *loads]
+
+    def table_rows(self) -> list[_Walk]:
+        """Return how the rows of the table are walked, one for each sequence."""
+        if self.table is None:
+            return []
+        rows = {axis: step for axis, step in self.table.along.items() if axis not in self.body.output.axes}
+        return [_Walk(self.table.access, rows, self.table.offset)]
 
     def folds(self, axes: list[str]) -> list[Fold]:
         """Join axes that every access walks with one stride, outermost in Q or else in the output first."""
@@ -210,6 +231,29 @@ class _Classifier:
             dim=walk.of(dim),
             group=walk.of(roles.group),
             batch=tuple(walk.of(f) for f in roles.batch),
+        )
+
+    def page_table(self, roles: _Roles) -> PageTable | None:
+        if self.pages is None or self.table is None:
+            return None
+        pages, table = self.pages, self.problem.tensor(self.pages.table.tensor).type
+        caches = [
+            (p.gather.position, self.problem.tensor(p.gather.access.tensor).type) for p in (pages.key, pages.value)
+        ]
+        (position, cache), _ = caches
+        k_page, v_page = (type_.strides[at] for at, type_ in caches)
+        return PageTable(
+            tensor=pages.table.tensor,
+            dtype=table.dtype,
+            offset=self.table.offset,
+            entries=self.table.along.get(pages.entries, 0),
+            group=self.table.of(roles.group),
+            batch=tuple(self.table.of(f) for f in roles.batch),
+            size=pages.size,
+            pages=cache.static_shape[position],
+            k_page=k_page,
+            v_page=v_page,
+            wraps=pages.key.wraps,
         )
 
     def score_load(self, load: Load, roles: _Roles) -> ScoreLoad:
@@ -253,7 +297,8 @@ class _Classifier:
     # Element types, scale and mask.
 
     def source(self, value: str) -> DType:
-        return next(s.dtype for s in self.problem.needed(value) if isinstance(s, Load))
+        paged = paged_load(self.problem, value)
+        return paged.gather.dtype if paged else next(s.dtype for s in self.problem.needed(value) if isinstance(s, Load))
 
     def mma_dtype(self) -> DType:
         """Return the type that both products are taken in: that of Q, K and V in memory.
@@ -291,7 +336,7 @@ class _Classifier:
 
     def computes(self, value: str) -> bool:
         """Return whether an operand is more than a multiple of a loaded element."""
-        return not isinstance(self.definitions[self.factor(value)[1]], Load)
+        return not isinstance(self.definitions[self.factor(value)[1]], Load | Gather)
 
     def scaled(self) -> tuple[float, str, tuple[Map, ...]]:
         """Return the scale of the products, the scaled value, and what leads from there to the score."""

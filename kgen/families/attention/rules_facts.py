@@ -44,7 +44,8 @@ class AttentionFacts:
 
     `batch` counts heads of K and V, `ratio` the query heads of each. A query sees `mean_keys` keys on average and
     `most_keys` at most; `bounded` where a mask lets tiles be skipped, `lengths` where a number of keys is read for each
-    sequence, and nothing else is masked but what `bounded` says. A tensor is major by its unit stride. An
+    sequence, and nothing else is masked but what `bounded` says. K and V are in pages of `page_size` keys, or in none
+    where it is 0. A tensor is major by its unit stride. An
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
     `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
     `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
@@ -78,6 +79,7 @@ class AttentionFacts:
     epilogue_ops: int = 0
     logsumexp: int = 0
     lengths: int = 0
+    page_size: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
