@@ -45,6 +45,7 @@ class _Finder:
         for start, operands in ((found.lhs, (None, found.rhs)), (found.rhs, (found.lhs, None))):
             anchors = {n for n in self.behind(start, self.is_product) if self.is_anchor(n)}
             products = [n for n in anchors if self.is_product(n)]
+            anchors -= {n for n in anchors if not self.behind(ValueRef(n), self.is_product).intersection(products)}
             reductions = [n for n in anchors if self.nodes[n].op.startswith(REDUCE)]
             if len(products) != 1 or not reductions or len(anchors) != 1 + len(reductions):
                 continue
