@@ -23,6 +23,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "bounded": FLAGS,
     "q_shared": FLAGS,
     "logsumexp": FLAGS,
+    "lengths": FLAGS,
 }
 # Lets that every ISA's attention.rules defines: what the cost model reads of a candidate besides its axes.
 REQUIRED_LETS = (
@@ -45,7 +46,9 @@ class AttentionFacts:
 
     `batch` counts heads of K and V, `ratio` the query heads of each, which read one Q where it is `q_shared`.
     `padded_queries` is the power of two at or above `queries`. A query sees `mean_keys` keys on average and
-    `most_keys` at most; `bounded` where a mask lets tiles be skipped. A tensor is major by its unit stride. An
+    `most_keys` at most; `bounded` where a mask lets tiles be skipped, `lengths` where a number of keys is read for each
+    sequence, and nothing else is masked but what `bounded` says. K and V are in pages of `page_size` keys, or in none
+    where it is 0. A tensor is major by its unit stride. An
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
     `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
     `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
@@ -79,6 +82,8 @@ class AttentionFacts:
     epilogue_ops: int = 0
     logsumexp: int = 0
     q_shared: int = 0
+    lengths: int = 0
+    page_size: int = 0
     padded_queries: int = field(init=False)
 
     def __post_init__(self) -> None:
