@@ -1,6 +1,7 @@
-"""Prefill attention against cuDNN and FlashAttention-4: the first plan of each shape, chosen with no measurement.
+"""Attention against cuDNN and FlashAttention-4: the first plan of each shape, chosen with no measurement.
 
     python benchmarks/attention.py --out RECORDS                       the comparison
+    python benchmarks/attention.py --decode --out RECORDS              one query per sequence, in TB/s of K and V
     python benchmarks/attention.py --rows 2 3 --edit tile_n=160,stages=2   the same with other values in the rows
     python benchmarks/attention.py --dry-run                           the plans; needs no GPU
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
-from attention_rows import PREFILL, ROWS, Row
+from attention_rows import DECODE, PREFILL, ROWS, Row
 from compare import compare
 from records import write_record
 from workers import load_script
@@ -32,6 +33,7 @@ TARGET = "h200"
 LIMIT = 0.01  # of rel_err against float64, on some heads
 MOST_BAND = 0.03
 BARS = {"cudnn": 1.0, "fa4": 0.97}
+DECODE_BAR = 1.0
 FA4_LEAST_LENGTH = 4096  # from where on its bar is asked for
 Edits = dict[str, int]
 
@@ -48,7 +50,8 @@ def kernels_of(row: Row, edits: Edits) -> tuple[str, list[Callable[..., Any]]]:
         module.kernel(*tensors)
         made.append(module.kernel)
     shown = {**choices, **edits}
-    return f"{shown['tile_m']}x{shown['tile_n']}, {shown['stages']} stages", made
+    parts = f", {shown['splits']} parts" if shown["splits"] > 1 else ""
+    return f"{shown['tile_m']}x{shown['tile_n']}, {shown['stages']} stages{parts}", made
 
 
 def check(row: Row, kernel: Callable[..., Any]) -> tuple[float, list[str]]:
@@ -83,26 +86,26 @@ def measured(row: Row, edits: Edits, count: int) -> dict[str, Any]:
     for name, peer in row.peers().items():
         pairs = in_turn(ours, capture(peer, sets, us), count)
         ratio = interval([theirs / own for own, theirs in pairs])
-        result["tflops"] = row.flops / interval([own for own, _ in pairs]).median / 1e6
-        tflops = row.flops / interval([theirs for _, theirs in pairs]).median / 1e6
-        result["peers"][name] = {"ratio": [ratio.median, ratio.low, ratio.high], "tflops": tflops}
+        result["speed"] = row.speed(interval([own for own, _ in pairs]).median)
+        speed = row.speed(interval([theirs for _, theirs in pairs]).median)
+        result["peers"][name] = {"ratio": [ratio.median, ratio.low, ratio.high], "speed": speed}
     return result
 
 
 def print_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Print a line per row, and the geometric means; no speed is shown for a wrong result."""
-    print(f"{'row':<26} {'TF/s':>5} {'cudnn':>6} {'fa4':>6}  cudnn/kgen [95 %]      fa4/kgen [95 %]        band  plan")
+    print(f"{'row':<28} {'speed':>6} {'cudnn':>6} {'fa4':>6}  cudnn/kgen [95 %]      fa4/kgen [95 %]        band  plan")
     good = [row for row in rows if not row["faults"]]
     for row in good:
         cells, speeds = [], []
         for name in BARS:
             peer = row["peers"].get(name)
-            speeds.append(f"{peer['tflops']:>6.0f}" if peer else f"{'-':>6}")
+            speeds.append(_speed(peer["speed"]) if peer else f"{'-':>6}")
             words = "{:.3f} [{:.3f},{:.3f}]".format(*peer["ratio"]) if peer else "-"
-            bar = BARS[name] if name == "cudnn" or not row["row"].startswith("S1024") else 0.0
+            bar = _bar(name, row["row"])
             mark = "" if not peer or peer["ratio"][1] >= bar - row["band"] else " <"
             cells.append(f"{words + mark:<22}")
-        head = f"{row['row']:<26} {row['tflops']:>5.0f} {' '.join(speeds)}"
+        head = f"{row['row']:<28} {_speed(row['speed'])} {' '.join(speeds)}"
         print(f"{head}  {' '.join(cells)} {row['band']:.3f} {row['plan']}")
     means = {
         name: geomean([row["peers"][name]["ratio"][0] for row in good if name in row["peers"]])
@@ -116,6 +119,17 @@ def print_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"geomeans": means, "wrong": len(rows) - len(good)}
 
 
+def _speed(speed: float) -> str:
+    """Return TFLOP/s, or TB/s of a decode row."""
+    return f"{speed:>6.0f}" if speed >= 10 else f"{speed:>6.3f}"
+
+
+def _bar(peer: str, row: str) -> float:
+    if row.endswith("decode"):
+        return DECODE_BAR
+    return BARS[peer] if peer == "cudnn" or not row.startswith("S1024") else 0.0
+
+
 def print_plans(rows: tuple[Row, ...]) -> None:
     """Print the first plans of every row."""
     from kgen.families.attention.rules_facts import AttentionFacts
@@ -124,21 +138,22 @@ def print_plans(rows: tuple[Row, ...]) -> None:
 
     for row in rows:
         mean = (row.length + 1) / 2 if row.causal else row.length
+        ratio = row.heads // row.kv_heads
         facts = AttentionFacts(
-            queries=row.length,
+            queries=ratio if row.is_decode else row.length,
             keys=row.length,
             d=row.d,
             dv=row.d,
             batch=row.batch * row.kv_heads,
-            ratio=row.heads // row.kv_heads,
+            ratio=1 if row.is_decode else ratio,
             mean_keys=mean,
             most_keys=row.length,
             bounded=int(row.causal),
             score_ops=int(row.causal),
         )
         for ranked in solve_attention(facts, load_device(TARGET), top=4).ranked:
-            tflops = row.flops / ranked.time_us / 1e6
-            print(f"{row!s:<26} predicted {ranked.time_us:>8.1f} us, {tflops:.0f} TFLOP/s  {ranked.candidate}")
+            speed = _speed(row.speed(ranked.time_us))
+            print(f"{row!s:<28} predicted {ranked.time_us:>8.1f} us,{speed}  {ranked.candidate}")
 
 
 def _edits(text: str) -> Edits:
@@ -161,11 +176,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the record")
     parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows; all by default")
     parser.add_argument("--prefill", action="store_true", help="the six rows of head dim 128 alone")
+    parser.add_argument("--decode", action="store_true", help="the rows of one query per sequence alone")
     parser.add_argument("--edit", type=_edits, default={}, help="values of the rows of VARIANTS, as name=number,...")
     parser.add_argument("--count", type=int, default=20, help="A B B A turns per row and peer")
     parser.add_argument("--dry-run", action="store_true", help="print the plans; needs no GPU")
     arguments = parser.parse_args()
-    rows = tuple(ROWS[i] for i in arguments.rows) if arguments.rows else PREFILL if arguments.prefill else ROWS
+    rows = PREFILL if arguments.prefill else DECODE if arguments.decode else ROWS
+    rows = tuple(rows[i] for i in arguments.rows) if arguments.rows else rows
     if arguments.dry_run:
         print_plans(rows)
         return 0
@@ -174,7 +191,8 @@ def main() -> int:
     summary = print_table(found)
     print(f"{time.perf_counter() - started:.0f} s")
     if arguments.out:
-        write_record(arguments.out, "attention", {"summary": summary, "rows": found, "edits": arguments.edit})
+        name = "attention_decode" if arguments.decode else "attention"
+        write_record(arguments.out, name, {"summary": summary, "rows": found, "edits": arguments.edit})
     return 1 if summary["wrong"] else 0
 
 

@@ -1,4 +1,4 @@
-"""What `attention.py` measures: shapes, references and peers of prefill attention, on (batch, tokens, heads, dim)."""
+"""What `attention.py` measures: shapes, references and peers of prefill and decode, on (batch, tokens, heads, dim)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,37 +14,48 @@ TOKENS = 16384  # of all sequences together
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One shape: as many sequences of `length` tokens as make TOKENS."""
+    """One shape: `batch` sequences of `length` keys, and as many queries or one; FLOP or bytes are what counts."""
 
     length: int
     heads: int
     kv_heads: int
     d: int
     causal: bool
+    batch: int
+    queries: int
 
     @property
-    def batch(self) -> int:
-        return TOKENS // self.length
+    def is_decode(self) -> bool:
+        return self.queries == 1
 
     @property
     def flops(self) -> float:
         """Operations of both products; those of a causal row count half, as its peers' authors count."""
-        return 4.0 * self.batch * self.heads * self.length**2 * self.d * (0.5 if self.causal else 1.0)
+        return 4.0 * self.batch * self.heads * self.queries * self.length * self.d * (0.5 if self.causal else 1.0)
+
+    def speed(self, time_us: float) -> float:
+        """Return TFLOP/s, or for one query per sequence TB/s of K and V."""
+        return (self.cache_bytes if self.is_decode else self.flops) / time_us / 1e6
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of K and V."""
+        return 2 * self.batch * self.length * self.kv_heads * self.d * 2
 
     @property
     def bytes(self) -> int:
         """Bytes of Q, K, V and the result."""
-        return 2 * TOKENS * self.d * 2 * (self.heads + self.kv_heads)
+        return self.cache_bytes + 2 * self.batch * self.queries * self.heads * self.d * 2
 
     def tensors(self, seed: int) -> Tensors:
         """Return random Q, K and V in bf16."""
         generator = torch.Generator("cuda").manual_seed(seed)
 
-        def draw(heads: int) -> torch.Tensor:
-            shape = (self.batch, self.length, heads, self.d)
+        def draw(tokens: int, heads: int) -> torch.Tensor:
+            shape = (self.batch, tokens, heads, self.d)
             return torch.randn(shape, generator=generator, device="cuda", dtype=torch.bfloat16)
 
-        return draw(self.heads), draw(self.kv_heads), draw(self.kv_heads)
+        return draw(self.queries, self.heads), draw(self.length, self.kv_heads), draw(self.length, self.kv_heads)
 
     def reference(self) -> Callable[..., torch.Tensor]:
         """Return torch's own operation."""
@@ -78,11 +89,22 @@ class Row:
 
     def __str__(self) -> str:
         heads = f"{self.heads}/{self.kv_heads}" if self.heads != self.kv_heads else str(self.heads)
+        if self.is_decode:
+            return f"B{self.batch} S{self.length} d{self.d} h{heads} decode"
         return f"S{self.length} d{self.d} h{heads} {'causal' if self.causal else 'dense'}"
 
 
+def _prefill(length: int, heads: int, kv_heads: int, d: int, causal: bool) -> Row:
+    """Return the row of as many sequences as make TOKENS."""
+    return Row(length, heads, kv_heads, d, causal, batch=TOKENS // length, queries=length)
+
+
 LENGTHS = (1024, 4096, 16384)
-PREFILL = tuple(Row(length, 16, 16, 128, causal) for length in LENGTHS for causal in (False, True))
-DIMS = tuple(Row(4096, 2048 // d, 2048 // d, d, causal) for d in (64, 256) for causal in (False, True))
-GROUPED = tuple(Row(length, 32, 8, 128, causal) for length in (4096,) for causal in (False, True))
+PREFILL = tuple(_prefill(length, 16, 16, 128, causal) for length in LENGTHS for causal in (False, True))
+DIMS = tuple(_prefill(4096, 2048 // d, 2048 // d, d, causal) for d in (64, 256) for causal in (False, True))
+GROUPED = tuple(_prefill(length, 32, 8, 128, causal) for length in (4096,) for causal in (False, True))
+DECODE = tuple(
+    Row(length, 32, 8, 128, causal=False, batch=batch, queries=1)
+    for batch, length in ((64, 8192), (8, 32768), (128, 2048))
+)
 ROWS = (*PREFILL, *DIMS, *GROUPED)

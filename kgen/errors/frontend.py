@@ -84,7 +84,7 @@ class UnsupportedOpError(UnsupportedError):
 
 
 class UnsupportedViewError(UnsupportedError):
-    """A view that is not an affine map of indices."""
+    """A view that is not an affine map of indices; the field `view`, where there is one, names its value."""
 
     message = "{op}: {reason}"
     remedy = "views must be expressible by strides; copy beforehand, or reshape along the axes of the operands"

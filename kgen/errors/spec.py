@@ -129,6 +129,13 @@ class ReferenceSignatureError(BadInputError):
     remedy = "list the inputs by the reference's argument names, in their order; {suggestion}"
 
 
+class CastError(BadInputError):
+    """The reference is nothing whose parameters could be cast where it is constructed."""
+
+    message = "{entry} cannot be cast to {dtype}: {reason}"
+    remedy = "leave out the reference's dtype, and cast in the reference"
+
+
 class InlineStyleError(BadInputError):
     """Inline Python is not a literal block, so its lines cannot be told."""
 

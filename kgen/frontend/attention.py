@@ -16,10 +16,12 @@ class Attention:
     """The anchors of what may be an attention in the order of the graph, the second product last.
 
     `operands` are those of the first product, then of the second; None stands for the one that comes from the softmax.
+    Where they are `paged`, operands that a table gathers are read through it; else earlier kernels copy them.
     """
 
     anchors: tuple[ValueRef, ...]
     operands: tuple[ValueRef | None, ...]
+    paged: bool = True
 
 
 def attentions(graph: OpGraph) -> dict[str, Attention]:
@@ -43,6 +45,7 @@ class _Finder:
         for start, operands in ((found.lhs, (None, found.rhs)), (found.rhs, (found.lhs, None))):
             anchors = {n for n in self.behind(start, self.is_product) if self.is_anchor(n)}
             products = [n for n in anchors if self.is_product(n)]
+            anchors -= {n for n in anchors if not self.behind(ValueRef(n), self.is_product).intersection(products)}
             reductions = [n for n in anchors if self.nodes[n].op.startswith(REDUCE)]
             if len(products) != 1 or not reductions or len(anchors) != 1 + len(reductions):
                 continue

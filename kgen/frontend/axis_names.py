@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from itertools import chain, count
 
-from kgen.ir.problem import Contract, Load, Problem, Reduce, Scan, Store
+from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Scan, Store
 from kgen.spec.model import Spec
 
 _ROLES = ("b", "m", "n", "k")
@@ -63,6 +63,8 @@ def _roles(problem: Problem) -> dict[str, str]:
         match statement:
             case Load(result=result, access=access):
                 varies[result] = set(access.axes)
+            case Gather(result=result, access=access, index=index):
+                varies[result] = set(access.axes) | varies.get(index, set())
             case Contract(lhs=left, rhs=right):
                 sides.append((varies.get(left, set()), varies.get(right, set())))
                 varies[statement.result] = set()

@@ -97,7 +97,8 @@ class Body:
         try:
             return pull_view(node, result, self.shape(operand), self.axes.known, indices)
         except NotAffineError as error:
-            raise UnsupportedViewError(where=node.where, op=node.op, reason=str(error)) from None
+            view = ValueRef(node.name, result)
+            raise UnsupportedViewError(where=node.where, op=node.op, reason=str(error), view=view) from None
 
     def once(self, node: Node, indices: Indices) -> None:
         """Refuse to reduce or scan the same at a second place: its rows would be walked twice."""

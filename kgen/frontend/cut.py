@@ -8,7 +8,7 @@ need of it.
 
 from collections.abc import Mapping
 
-from kgen.errors.frontend import MutationError
+from kgen.errors.frontend import MutationError, UnsupportedViewError
 from kgen.frontend.attention import Attention
 from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.exchange import exchange
@@ -17,7 +17,7 @@ from kgen.frontend.kernel import Kind, Target, draft, simple_operands, updates_i
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import Node, OpGraph, ValueRef
-from kgen.ir.problem import Contract, TensorRole
+from kgen.ir.problem import Contract, Problem, TensorRole
 
 
 def cut_graph(graph: OpGraph, results: tuple[Target, ...], attentions: Mapping[str, Attention]) -> Cut:
@@ -130,7 +130,7 @@ class _Placement(Cut):
         target = self.target(ref)
         found = product_of(node, lambda r: self.graph.type_of(r).rank)
         for _ in range(2):
-            problem = draft(self.source(group, len(self.groups)), target, group.kind)
+            problem = self.drafted(group, target)
             (product,) = (s for s in problem.body if isinstance(s, Contract))
             simple = simple_operands(problem)
             for operand, value in ((found.lhs, product.lhs), (found.rhs, product.rhs)):
@@ -146,8 +146,8 @@ class _Placement(Cut):
         group = Group(Kind.ATTENTION, anchors=list(attention.anchors))
         target = self.target(group.anchors[-1])
         for _ in range(2):
-            problem = draft(self.source(group, len(self.groups)), target, group.kind)
-            simple = simple_operands(problem)
+            problem = self.drafted(group, target)
+            simple = simple_operands(problem, paged=attention.paged)
             first, second = (s for s in problem.body if isinstance(s, Contract))
             operands = zip(attention.operands, (first.lhs, first.rhs, second.lhs, second.rhs), strict=True)
             for operand, value in operands:
@@ -156,6 +156,19 @@ class _Placement(Cut):
         self.groups.append(group)
         for anchor in attention.anchors:
             self.home[anchor] = group
+
+    def drafted(self, group: Group, target: Target) -> Problem:
+        """Return the draft of a new group's products; a view that no index of theirs can show is copied before."""
+        copied: set[ValueRef] = set()
+        while True:
+            try:
+                return draft(self.source(group, len(self.groups)), target, group.kind)
+            except UnsupportedViewError as error:
+                view = error.fields.get("view")
+                if not isinstance(view, ValueRef) or view in copied:
+                    raise
+                copied.add(view)
+                self.materialise(view)
 
     def unviewed(self, ref: ValueRef) -> ValueRef:
         """Return what a view shows if this kernel would have to compute it, else the view itself."""

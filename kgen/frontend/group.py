@@ -8,6 +8,7 @@ from kgen.frontend.contractions import CONTRACTIONS
 from kgen.frontend.expand.builder import REDUCE, SCAN
 from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Kind, Source, Target, write
+from kgen.frontend.layouts import stored_type, views_of
 from kgen.ir.graph import Node, OpGraph, ValueRef, argument_refs
 from kgen.ir.problem import Problem, ProblemTensor, TensorRole
 from kgen.ir.tensor import TensorType
@@ -47,6 +48,8 @@ class Cut:
         self.nodes: dict[str, Node] = {n.name: n for n in graph.nodes}
         self.uses = {n.name: () if _reduces_nothing(n, graph) else _uses(n) for n in graph.nodes}
         self.position: dict[str, int] = {n.name: i for i, n in enumerate(graph.nodes)}
+        self.views = views_of(graph)
+        self.stored_types: dict[ValueRef, TensorType] = {}
 
     def rewrite(self, node: Node, nodes: tuple[Node, ...]) -> None:
         """Put other nodes in the place of one."""
@@ -95,8 +98,9 @@ class Cut:
 
     def buffer_type(self, ref: ValueRef) -> TensorType:
         """Return the type of the tensor that holds a value between two kernels."""
-        type_ = self.graph.type_of(ref)
-        return TensorType.contiguous(type_.dtype, type_.static_shape)
+        if ref not in self.stored_types:
+            self.stored_types[ref] = stored_type(self.graph, self.views, ref)
+        return self.stored_types[ref]
 
     def target(self, ref: ValueRef) -> Target:
         """Return a trial's store of a value."""

@@ -10,7 +10,7 @@ from kgen.frontend.indices import AxisSplit, Indices, NotOneKernel
 from kgen.frontend.kernel_axes import Axes, split_axis
 from kgen.frontend.promotion import compute_dtype
 from kgen.ir.access import Access
-from kgen.ir.attention import attention_body
+from kgen.ir.attention import attention_body, paged_load
 from kgen.ir.graph import OpGraph, ValueRef
 from kgen.ir.problem import (
     Axis,
@@ -154,8 +154,11 @@ def _check_product(problem: Problem) -> None:
         raise NotOneKernel("a matrix product reads no tensor inside bounds")
 
 
-def simple_operands(problem: Problem) -> dict[str, bool]:
-    """Return whether each operand of a product is one loaded element with pointwise operations on it."""
+def simple_operands(problem: Problem, *, paged: bool = False) -> dict[str, bool]:
+    """Return whether each operand of a product is one loaded element with pointwise operations on it.
+
+    With `paged` the element may be gathered by a table.
+    """
 
     def simple(value: str) -> bool:
         needed = problem.needed(value)
@@ -164,7 +167,8 @@ def simple_operands(problem: Problem) -> dict[str, bool]:
         plain = all(isinstance(s, Load | Map) for s in needed) and all(c > 0 for c in steps)
         return plain and len(loads) == 1 and not loads[0].access.valid
 
-    return {o: simple(o) for s in problem.body if isinstance(s, Contract) for o in (s.lhs, s.rhs)}
+    operands = [o for s in problem.body if isinstance(s, Contract) for o in (s.lhs, s.rhs)]
+    return {o: simple(o) or (paged and paged_load(problem, o) is not None) for o in operands}
 
 
 def updates_in_place(problem: Problem, name: str) -> bool:

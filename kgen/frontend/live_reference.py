@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from kgen.errors.base import KgenError, Where
 from kgen.errors.frontend import ReferenceLoadError
+from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.frontend.places import place_of_exception, register_lines
 from kgen.spec.model import Reference, ReferenceKind
 
@@ -71,6 +72,10 @@ def live_module(reference: Reference) -> torch.nn.Module:
                     raise TypeError(f"the class {target.__name__} is no nn.Module")
                 with Undrawn():
                     target = target(*reference.init_args, **dict(reference.init_kwargs))
+            if reference.dtype is not None:
+                if not isinstance(target, torch.nn.Module):
+                    raise TypeError(f"{reference.entry} is no nn.Module, which could be cast to {reference.dtype}")
+                target = target.to(TORCH_DTYPES[reference.dtype])
     except KgenError:
         raise
     except Exception as error:

@@ -5,6 +5,7 @@ what it stores.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from kgen.errors.base import UnsupportedError
@@ -17,8 +18,9 @@ from kgen.frontend.group import Cut, Group, refusal
 from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Source, Target, write
 from kgen.frontend.rename import renamed
+from kgen.ir.attention import holds_two_products
 from kgen.ir.graph import OpGraph, ValueRef
-from kgen.ir.problem import Problem, ProblemTensor, TensorRole
+from kgen.ir.problem import Gather, Problem, ProblemTensor, TensorRole
 from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
@@ -27,18 +29,30 @@ from kgen.spec.model import Spec, ordered_strides
 def lower(graph: OpGraph, spec: Spec) -> Program:
     """Return the program of a reference: its kernels in launch order, and the buffers between them.
 
-    Where it has attentions, each is one kernel, and `plain` is the program in which none is. Raises an
-    `UnsupportedError` that names the op and the user's line for what no kernel computes.
+    Where it has attentions, each is one kernel, and `plain` is the program for devices that have no such kernel: first
+    with copies of what is gathered, then with no attention at all. Raises an `UnsupportedError` that names the op and
+    the user's line for what no kernel computes.
     """
     expanded = expand(graph)
     found = attentions(expanded)
-    fused = _fused(graph, expanded, spec, found) if found else None
-    if fused is None:
+    copied = {name: replace(attention, paged=False) for name, attention in found.items()}
+    levels = [p for kept in (found, copied) if (p := _fused(graph, expanded, spec, kept)) is not None]
+    if not levels:
         return _lowered(graph, expanded, spec, {})
-    try:
-        return replace(fused, plain=_lowered(graph, expanded, spec, {}))
-    except UnsupportedError:
-        return fused
+    if not any(_gathers(p) for p in levels[0].problems):
+        levels = levels[:1]
+    plain: Program | None = None
+    with suppress(UnsupportedError):
+        plain = _lowered(graph, expanded, spec, {})
+    for program in reversed(levels):
+        plain = replace(program, plain=plain)
+    assert plain is not None
+    return plain
+
+
+def _gathers(problem: Problem) -> bool:
+    """Return whether an attention reads what a table gathers."""
+    return holds_two_products(problem) and any(isinstance(s, Gather) for s in problem.body)
 
 
 def _fused(graph: OpGraph, expanded: OpGraph, spec: Spec, found: Mapping[str, Attention]) -> Program | None:

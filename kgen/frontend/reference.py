@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kgen.frontend.print_graph import print_graph
 from kgen.ir.graph import OpGraph
 from kgen.spec.model import Reference, Spec
-from kgen.spec.reference_source import stands_alone
+from kgen.spec.reference_source import cast_source, stands_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ def reference_text(spec: Spec, graph: OpGraph) -> ReferenceText:
     """Return the module that defines the reference and needs nothing but torch and the standard library."""
     reference = spec.reference
     if stands_alone(reference):
-        lines = [line.rstrip() for line in reference.source.strip("\n").splitlines()]
+        lines = [line.rstrip() for line in cast_source(reference).strip("\n").splitlines()]
         return ReferenceText("\n".join(lines) + "\n", reference.entry, reference.is_module, True)
     return ReferenceText(print_graph(graph, reference.entry), reference.entry, False, False)
 

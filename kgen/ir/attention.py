@@ -15,6 +15,7 @@ from kgen.ir.problem import (
     Const,
     Contract,
     Definition,
+    Gather,
     Index,
     Load,
     Map,
@@ -39,7 +40,8 @@ class AttentionBody:
 
     `divided`: rows are divided by their sum before the second product, else after it. `empty_rows`: what a row without
     keys gives, "zeros" where the body asks for it, "nan" as exp and division have it. `query` and `probability` are
-    the operands of the two products that come from Q and from the softmax, `key` and `value` the others.
+    the operands of the two products that come from Q and from the softmax, `key` and `value` the others; these may be
+    gathered by a table (`paged_load`).
     """
 
     scores: Contract
@@ -55,6 +57,39 @@ class AttentionBody:
     empty_rows: str
     out: Store
     logsumexp: Logsumexp | None
+
+
+@dataclass(frozen=True, slots=True)
+class PagedLoad:
+    """An element that is read where an entry of a table says; `wraps`: a negative entry counts from the end."""
+
+    gather: Gather
+    table: Load
+    wraps: bool
+
+
+def paged_load(problem: Problem, value: str) -> PagedLoad | None:
+    """Return how an operand is gathered, if it is one gathered element with pointwise ops on it."""
+    needed, definitions = problem.needed(value), problem.definitions()
+    gathers = [s for s in needed if isinstance(s, Gather)]
+    if len(gathers) != 1 or gathers[0].access.valid:
+        return None
+    index, wraps = gathers[0].index, False
+    rest = problem.needed(value, frozenset({gathers[0].result}))
+    match definitions[index]:
+        case Map(op=Op.WHERE, operands=(str(negative), str(wrapped), str(entry))):
+            below = definitions[negative] == Map(negative, Op.LT, (entry, Const(0)), definitions[negative].dtype)
+            match definitions[wrapped]:
+                case Map(op=Op.ADD, operands=(str(added), Const(value=pages))) if below and added == entry:
+                    shape = problem.tensor(gathers[0].access.tensor).type.shape
+                    index, wraps = entry, pages == shape[gathers[0].position]
+    while isinstance(cast := definitions[index], Map) and cast.op is Op.CAST and not cast.dtype.is_float:
+        index = str(cast.operands[0])
+    table = definitions[index]
+    if not all(isinstance(s, Map) for s in rest) or not isinstance(table, Load) or table.access.valid:
+        return None
+    steps = [c for access in (gathers[0].access, table.access) for i in access.indices for _, c in i.terms]
+    return PagedLoad(gathers[0], table, wraps) if all(c > 0 for c in steps) else None
 
 
 def attention_body(problem: Problem) -> AttentionBody | None:
@@ -81,8 +116,7 @@ class _Reader:
             return None
         scores, output = products
         split = self.operands(output, scores.result)
-        simple = all(self.is_simple(o) for o in (scores.lhs, scores.rhs))
-        if split is None or not simple or not self.is_simple(split[1]):
+        if split is None or not all(self.is_loaded(o) for o in (scores.lhs, scores.rhs, split[1])):
             return None
         softmax = self.softmax(split[0], output, reduces)
         if softmax is None:
@@ -98,7 +132,15 @@ class _Reader:
         sides = self.sides(scores, set(output.axes))
         if sides is None or set(output.axes) & set(out.access.axes):
             return None
+        gathers = sum(isinstance(s, Gather) for s in self.problem.body)
+        paged = {p.gather for o in (sides[1], split[1]) if (p := paged_load(self.problem, o)) is not None}
+        if gathers != len(paged):
+            return None
         return AttentionBody(scores, *sides, score, largest, total, output, *split, divided, empty_rows, out, logsumexp)
+
+    def is_loaded(self, value: str) -> bool:
+        """Return whether an operand is one element of a tensor, loaded or gathered, with pointwise ops on it."""
+        return self.is_simple(value) or paged_load(self.problem, value) is not None
 
     def is_simple(self, value: str) -> bool:
         """Return whether an operand is one loaded element, read everywhere, with pointwise ops on it."""
@@ -247,7 +289,7 @@ class _Reader:
     def sides(self, scores: Contract, keys: set[str]) -> tuple[str, str] | None:
         """Return the operands that come from Q and from K: K alone runs along the keys."""
         on_keys = [
-            any(keys & set(s.access.axes) for s in self.problem.needed(o) if isinstance(s, Load))
+            any(keys & set(s.access.axes) for s in self.problem.needed(o) if isinstance(s, Load | Gather))
             for o in (scores.lhs, scores.rhs)
         ]
         if on_keys == [False, True]:
@@ -255,4 +297,4 @@ class _Reader:
         return (scores.rhs, scores.lhs) if on_keys == [True, False] else None
 
 
-_STATEMENTS = Load | Map | Contract | Reduce | Index | Store
+_STATEMENTS = Load | Gather | Map | Contract | Reduce | Index | Store

@@ -24,7 +24,8 @@ class Program:
 
     `arguments` are the graph inputs in signature order (user tensors, then parameters, buffers and constants, which a
     kernel takes as arguments too). `results` names the output tensors in return order. Where a kernel is an attention,
-    `plain` is the same program with the products and the softmax of each in kernels of their own.
+    `plain` is the same program with less in it: an attention through a table reads copies there, and the products and
+    the softmax of any other one are kernels of their own.
     """
 
     name: str

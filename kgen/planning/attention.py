@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgen.errors.base import UnsupportedError
+from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.attention.classify import classify_attention
 from kgen.families.attention.cost import RESOURCES, AttentionTime, attention_time
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
@@ -13,7 +14,7 @@ from kgen.families.attention.rules import bind_attention
 from kgen.families.attention.rules_facts import AttentionFacts
 from kgen.families.rules_files import has_rules, is_lowered
 from kgen.ir.attention import holds_two_products
-from kgen.ir.problem import Problem
+from kgen.ir.problem import Gather, Problem
 from kgen.ir.program import Program
 from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
@@ -36,12 +37,9 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        parts += [
-            f"Q in {chosen['q_path']}",
-            f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}",
-            f"weights in {chosen['p_path']}",
-        ]
-        parts += ["persistent"] if chosen["persistent"] else []
+        outputs = OUTPUT_WORDS[str(chosen["o_path"])]
+        parts += [f"Q in {chosen['q_path']}", f"O in {outputs}", f"weights in {chosen['p_path']}"]
+        parts += [f"{ctas} CTAs a unit"] if (ctas := self.number("ctas_per_unit")) > 1 else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
@@ -79,13 +77,20 @@ def ordered_attentions(legal: LegalSet, facts: AttentionFacts, device: Device) -
 
 
 def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime) -> Preferences:
-    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles."""
-    area = columns["tile_m"] * columns["tile_n"]
+    """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles.
+
+    Of tiles with all rows that share keys, those that have the most keys in flight come first, in the largest steps.
+    """
+    area, few_rows = columns["tile_m"] * columns["tile_n"], columns["few_rows"]
+    in_flight = few_rows * columns["stages"] * columns["tile_n"]
     return (
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
+        Preference("all rows that share keys in one tile", 1 - few_rows, few_rows),
         Preference("parts of the keys", columns["splits"]),
         Preference("rows of padding", -columns["packed_rows"] % columns["tile_m"]),
         Preference("head dims to a multiple of", columns["pad"]),
+        Preference("keys in flight", -in_flight, in_flight),
+        Preference("keys of a step", -few_rows * columns["tile_n"], columns["tile_n"]),
         Preference("stages", -columns["stages"], columns["stages"]),
         Preference("scores of a tile", -area, area),
     )
@@ -106,15 +111,26 @@ def with_attentions(programs: Mapping[str, Program], device: Device) -> tuple[di
 
     One file has the same kernels in all cases.
     """
-    attentions = [p for program in programs.values() if program.plain for p in program.problems]
-    reasons = dict.fromkeys(
-        f"{p.name}: product, softmax and product in kernels of their own, for {reason}"
-        for p in attentions
-        if holds_two_products(p) and (reason := why_not_fused(p, device)) is not None
-    )
-    if not reasons:
-        return dict(programs), ()
-    return {case: program.plain or program for case, program in programs.items()}, tuple(reasons)
+    chosen, reasons = dict(programs), dict[str, None]()
+    while any(program.plain for program in chosen.values()):
+        attentions = [p for program in chosen.values() if program.plain for p in program.problems]
+        found = dict.fromkeys(
+            f"{p.name}: {_instead(p)}, for {reason}"
+            for p in attentions
+            if holds_two_products(p) and (reason := why_not_fused(p, device)) is not None
+        )
+        if not found:
+            break
+        reasons |= found
+        chosen = {case: program.plain or program for case, program in chosen.items()}
+    return chosen, tuple(reasons)
+
+
+def _instead(problem: Problem) -> str:
+    """Return what becomes of an attention that is no single kernel."""
+    if any(isinstance(s, Gather) for s in problem.body):
+        return "K and V are copied through their table first"
+    return "product, softmax and product in kernels of their own"
 
 
 def why_not_fused(problem: Problem, device: Device) -> str | None:
@@ -125,6 +141,9 @@ def why_not_fused(problem: Problem, device: Device) -> str | None:
     try:
         facts = facts_of(classify_attention(problem), MAX_ALIGN_BYTES)
         legal_attentions(facts, device)
+    except NoLegalCandidateError as error:
+        alone = [f"{r['rule']} ({r['text']}: {r['because']})" for r in error.rules if r["removes_all_alone"]]
+        return f"no candidate keeps to {alone[0]}" if alone else str(error).splitlines()[0]
     except UnsupportedError as error:
         return str(error).splitlines()[0]
     return None

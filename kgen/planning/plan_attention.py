@@ -1,12 +1,18 @@
-"""AttentionForms -> variants: one a case, which asks the host for base addresses that bulk copies can take."""
+"""AttentionForms -> variants: one a case, which asks the host for base addresses that bulk copies can take.
+
+A kernel is one text in all its cases: tiles of queries that see their keys, or a persistent grid over heads and parts
+of their keys. Where cases differ in that, tiles of queries serve all of them.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgen.families.attention.balance import walk_of
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.form import AttentionForm
 from kgen.families.attention.rules_facts import AttentionFacts
+from kgen.ir.dtype import DType
+from kgen.ir.tensor import TensorType
 from kgen.planning.attention import solve_attention
 from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
@@ -16,7 +22,10 @@ from kgen.target import Device
 
 @dataclass(frozen=True, slots=True)
 class AttentionVariant(Variant):
-    """A variant of an attention kernel; `section` is how many heads of K and V walk side by side."""
+    """A variant of an attention kernel; `section` is how many heads of K and V walk side by side.
+
+    `combined`: parts of the keys go to a second kernel, in this case or in another one of the same kernel.
+    """
 
     form: AttentionForm
     facts: AttentionFacts
@@ -24,6 +33,23 @@ class AttentionVariant(Variant):
     runners_up: tuple[RankedCandidate, ...]
     candidates: Candidates
     section: int
+    combined: bool = False
+
+    @property
+    def walks(self) -> bool:
+        """Whether a persistent grid walks over heads and parts of their keys."""
+        return self.choice.candidate.value("store_path") == "direct"
+
+    @property
+    def splits(self) -> int:
+        """In how many parts the keys are dealt."""
+        return self.choice.candidate.number("splits")
+
+    @property
+    def parts(self) -> tuple[TensorType, TensorType]:
+        """What splits leave to a second kernel: rows of O for each part of each head, and log2 of their sums."""
+        shape = (self.splits * self.form.batch_count, self.form.m * self.form.ratio)
+        return TensorType.contiguous(DType.FP32, (*shape, self.form.dv)), TensorType.contiguous(DType.FP32, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +65,33 @@ def attention_plan(plan: Plan) -> AttentionPlan:
     return AttentionPlan(plan.name, plan.device, variants, plan.cut)
 
 
+def plan_attentions(
+    kernel: str,
+    forms: Mapping[str, AttentionForm],
+    device: Device,
+    fixed: Mapping[str, Mapping[str, Value]],
+    made: frozenset[str],
+) -> tuple[AttentionVariant, ...]:
+    """Return the variants of one kernel by case; `made` names the tensors that the host function allocates.
+
+    Raises `NoLegalCandidateError` with the rules that reject all candidates of a case.
+    """
+    found = [plan_attention(case, kernel, form, device, fixed[case], made) for case, form in forms.items()]
+    if len({(v.walks, v.choice.candidate.value("pack_gqa")) for v in found}) > 1:
+        tiled = {case: {"store_path": "tma", **fixed[case]} for case in forms}
+        found = [plan_attention(case, kernel, form, device, tiled[case], made) for case, form in forms.items()]
+    return tuple(replace(v, combined=any(o.splits > 1 for o in found)) for v in found)
+
+
 def plan_attention(
     case: str, kernel: str, form: AttentionForm, device: Device, fixed: Mapping[str, Value], made: frozenset[str]
 ) -> AttentionVariant:
-    """Return the variant of an attention in one case; `made` names the tensors that the host function allocates.
-
-    Raises `NoLegalCandidateError` with the rules that reject all candidates.
-    """
+    """Return the variant of an attention in one case. Raises `NoLegalCandidateError`."""
     facts = facts_of(form, MAX_ALIGN_BYTES)
     candidates = solve_attention(facts, device, fixed=fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked
     tile = (choice.candidate.number("tile_m"), choice.candidate.number("tile_n"))
+    walks = choice.candidate.value("store_path") == "direct"
     given = (t for t in dict.fromkeys((form.q.tensor, form.k.tensor, form.v.tensor)) if t not in made)
     return AttentionVariant(
         name=f"{case}_{choice.candidate.value('load_path')}",
@@ -62,5 +104,5 @@ def plan_attention(
         runners_up=tuple(others),
         candidates=candidates,
         fixed=tuple(fixed.items()),
-        section=walk_of(facts, device, *tile, persistent=bool(choice.candidate.number("persistent"))).section,
+        section=(form.batch or (1,))[-1] if walks else walk_of(facts, device, *tile).section,
     )

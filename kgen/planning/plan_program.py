@@ -15,7 +15,7 @@ from kgen.planning.attention import with_attentions
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.partition import partition
 from kgen.planning.plan import Plan, Variant
-from kgen.planning.plan_attention import plan_attention
+from kgen.planning.plan_attention import plan_attentions
 from kgen.planning.plan_gemm import plan_gemm
 from kgen.planning.plan_loops import plan_loop
 from kgen.rules.model import Value
@@ -129,11 +129,12 @@ def _kernel(
     products = {case: form for case, form in forms.items() if isinstance(form, GemmForm)}
     gemm = {case: fixed[case]["gemm"] for case in products}
     variants: list[Variant] = [*plan_gemm(kernel, products, device, gemm, base_align, made)] if products else []
+    attentions = {case: form for case, form in forms.items() if isinstance(form, AttentionForm)}
+    if attentions:
+        variants += plan_attentions(kernel, attentions, device, {c: fixed[c]["attention"] for c in attentions}, made)
     for case, form in forms.items():
         if isinstance(form, LoopForm):
             variants += plan_loop(case, kernel, form, device, fixed[case][form.family], base_align, made, later)
-        elif isinstance(form, AttentionForm):
-            variants.append(plan_attention(case, kernel, form, device, fixed[case][form.family], made))
     return tuple(variants)
 
 

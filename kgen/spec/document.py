@@ -83,6 +83,9 @@ class ReferenceBlock(_Block):
     init_kwargs: dict[_Identifier, object] = Field(
         default={}, description="keyword arguments of the nn.Module's constructor"
     )
+    dtype: Literal["fp16", "bf16", "fp32", "fp64"] | None = Field(
+        default=None, description="type that the nn.Module's floating-point parameters and buffers are cast to"
+    )
 
 
 class InputBlock(_Block):

@@ -29,7 +29,8 @@ class ReferenceKind(StrEnum):
 class Reference:
     """The PyTorch meaning. `source` is the text that defines `entry`; its first line is line `first_line` of `file`.
 
-    `target` is the live callable of a CALLABLE reference, and `device` where the tensors it closes over are.
+    A module's floating-point parameters and buffers are cast to `dtype`. `target` is the live callable of a CALLABLE
+    reference, and `device` where the tensors it closes over are.
     """
 
     kind: ReferenceKind
@@ -40,6 +41,7 @@ class Reference:
     is_module: bool = False
     init_args: tuple[object, ...] = ()
     init_kwargs: tuple[tuple[str, object], ...] = ()
+    dtype: DType | None = None
     path: Path | None = field(default=None, compare=False, repr=False)
     target: object = field(default=None, compare=False, repr=False)
     device: str = field(default="cpu", compare=False, repr=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kgen.errors.base import Where
 from kgen.errors.spec import (
+    CastError,
     FileEscapesFolderError,
     InlineStyleError,
     ReferenceEntryError,
@@ -17,6 +18,7 @@ from kgen.errors.spec import (
     ReferenceSyntaxError,
     UnknownNameError,
 )
+from kgen.ir.dtype import DType
 from kgen.spec.document import IDENTIFIER, ReferenceBlock
 from kgen.spec.model import Reference, ReferenceKind
 from kgen.spec.validate import place_name, suggest
@@ -43,7 +45,7 @@ def resolve_reference(document: Document, key: KeyPath, block: str | ReferenceBl
         block = ReferenceBlock(source=block)
     else:
         key = (*key, "source")
-    init_kwargs = tuple(block.init_kwargs.items())
+    init_kwargs, dtype = tuple(block.init_kwargs.items()), DType(block.dtype) if block.dtype else None
     text = block.source
     if "\n" in text or text.lstrip().startswith(("def ", "class ", "import ", "from ", "@")):
         source = _inline(document, key, text)
@@ -54,12 +56,13 @@ def resolve_reference(document: Document, key: KeyPath, block: str | ReferenceBl
         kind, entry = ReferenceKind.FILE, block.entry or name.strip()
     elif text.count(":") == 1 and all(IDENTIFIER.match(p) for p in text.replace(":", ".").split(".")):
         module, _, name = text.partition(":")
-        return Reference(ReferenceKind.IMPORT, name, module, init_args=tuple(block.init_args), init_kwargs=init_kwargs)
+        init_args = tuple(block.init_args)
+        return Reference(ReferenceKind.IMPORT, name, module, init_args=init_args, init_kwargs=init_kwargs, dtype=dtype)
     else:
         where = document.where(key)
         raise UnknownNameError(where=where, place=place_name(key), name=text, kind="a reference", suggestion=FORMS)
     definition = find_entry(source, entry, document.where(key))
-    return Reference(
+    reference = Reference(
         kind,
         definition.name,
         source.file,
@@ -68,8 +71,11 @@ def resolve_reference(document: Document, key: KeyPath, block: str | ReferenceBl
         isinstance(definition, ast.ClassDef),
         tuple(block.init_args),
         init_kwargs,
+        dtype,
         source.path,
     )
+    cast_source(reference)  # for its errors
+    return reference
 
 
 def _inline(document: Document, key: KeyPath, text: str) -> SourceText:
@@ -170,6 +176,38 @@ def with_defaults(reference: Reference, values: Mapping[str, bool | int | float]
                 end = starts[default.end_lineno - 1] + default.end_col_offset
             text = text[:begin] + f"{sign}{values[argument.arg]!r}".encode() + text[end:]
     return text.decode("utf-8")
+
+
+_CAST_METHODS = {DType.FP16: "half", DType.BF16: "bfloat16", DType.FP32: "float", DType.FP64: "double"}
+
+
+def cast_source(reference: Reference) -> str:
+    """Return the text of a reference whose class casts its parameters and buffers to `dtype` when it is constructed.
+
+    Raises `CastError` for a function, and for a constructor that returns before its end.
+    """
+    if reference.dtype is None:
+        return reference.source
+    if not reference.is_module:
+        raise _uncast(reference, reference.first_line, "it is a function, and has no parameters")
+    cast = f"self.{_CAST_METHODS[reference.dtype]}()"
+    body = ast.parse(reference.source).body
+    cls = next(d for d in body if isinstance(d, ast.ClassDef) and d.name == reference.entry)
+    made = next((d for d in cls.body if isinstance(d, ast.FunctionDef) and d.name == "__init__"), None)
+    lines = reference.source.splitlines()
+    if made is None:
+        row, pad = (cls.body[0].end_lineno or 0) if ast.get_docstring(cls) else cls.body[0].lineno - 1, " " * 4
+        added = ["", f"{pad}def __init__(self, *args, **kwargs):", f"{pad * 2}super().__init__(*args, **kwargs)"]
+        added += [f"{pad * 2}{cast}", ""]
+    else:
+        if any(isinstance(n, ast.Return) for n in ast.walk(made)):
+            raise _uncast(reference, made.lineno + reference.first_line - 1, "its constructor returns before its end")
+        row, added = made.end_lineno or 0, [f"{' ' * made.body[0].col_offset}{cast}"]
+    return "\n".join([*lines[:row], *added, *lines[row:]]) + "\n"
+
+
+def _uncast(reference: Reference, line: int, reason: str) -> CastError:
+    return CastError(where=reference.where(line), entry=reference.entry, dtype=reference.dtype, reason=reason)
 
 
 def _arguments(reference: Reference) -> ast.arguments | None:

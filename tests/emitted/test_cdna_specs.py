@@ -25,6 +25,7 @@ PARTS = 5  # the packages of a part share a process that compiles
 SMALL = {
     "argmax_fp32": ({"M": 37, "N": 1000},),
     "attention_bf16_causal": ({"B": 1, "H": 4, "G": 2, "S": 72, "D": 64},),
+    "attention_bf16_decode": ({"B": 1, "H": 4, "G": 2, "S": 72, "D": 64},),
     "attention_bf16_softcap": ({"B": 1, "H": 2, "S": 72, "D": 64},),
     "batch_norm_fp32_train": ({"B": 3, "H": 9, "W": 7},),
     "bmm_fp16": ({"B": 3, "M": 130, "N": 72, "K": 80},),

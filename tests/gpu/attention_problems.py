@@ -1,7 +1,8 @@
 """Random attentions: problem `index` is the same in every run, and is a text and a list of tensors.
 
-How it is written, its mask, what scores are modified with, layouts and ratios turn at different speeds, so that 60
-problems meet most pairs; lengths, dims and the rest are drawn from a generator seeded with the index.
+The first PREFILL have any number of queries, the others few: a decoding step over a cache. How it is written, its
+mask, what scores are modified with, layouts and ratios turn at different speeds, so that the problems meet most pairs;
+lengths, dims and the rest are drawn from a generator seeded with the index.
 """
 
 import linecache
@@ -14,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from problems import Operand
 
-COUNT = 60
+PREFILL = 60
+COUNT = 84
 DIMS = (64, 128, 80, 96, 256, 40, 192, 72, 128, 64, 160)
 RATIOS = (1, 2, 1, 8, 4)
 LAYOUTS = ("heads", "tokens", "packed", "padded")
@@ -83,6 +85,8 @@ class _Sizes:
 def problem(index: int) -> AttentionProblem:
     """Return the problem of that index."""
     rng = random.Random(index)
+    if index >= PREFILL:
+        return _decode(index, rng)
     sizes = _draw(index, rng)
     layout, mask = LAYOUTS[index % len(LAYOUTS)], MASKS[index % len(MASKS)]
     score, dtype = SCORES[index // 2 % len(SCORES)], DTYPES[index % len(DTYPES)]
@@ -173,3 +177,69 @@ def _spelled(mask: str, score: str, index: int, s: _Sizes, operands: list[Operan
         lines.append("s = s + added")
     lines.append("out = s.softmax(-1).to(v.dtype) @ v")
     return [*lines, "return out, torch.logsumexp(s, -1)" if index % 4 == 3 else "return out"]
+
+
+DECODE_MASKS = ("none", "padding", "lower_right", "none", "bool", "window", "dead_rows")
+DECODE_RATIOS = (4, 1, 8, 2, 3, 16)
+DECODE_QUERIES = (1, 1, 3, 1, 1, 5, 1, 4)
+MOST_ELEMENTS = 1 << 24  # of K
+
+
+def _decode(index: int, rng: random.Random) -> AttentionProblem:
+    """Return a problem of few queries on a cache, of (batch, tokens, heads, dim) or with the heads first."""
+    n = index - PREFILL
+    queries, ratio = DECODE_QUERIES[n % len(DECODE_QUERIES)], DECODE_RATIOS[n % len(DECODE_RATIOS)]
+    d, kv_heads = DIMS[n % len(DIMS)], rng.choice((1, 2, 8))
+    keys = rng.choice((2, 63, 512, *(rng.randint(500, 5000) for _ in range(4))))
+    batch = min(rng.choice((1, 2, 7, rng.randint(30, 150))), max(MOST_ELEMENTS // (keys * kv_heads * d), 1))
+    sizes = _Sizes(batch, kv_heads, ratio, queries, max(keys, queries), d, rng.choice((d, d, 64)))
+    layout, mask = ("tokens", "heads", "padded")[n % 3], DECODE_MASKS[n % len(DECODE_MASKS)]
+    dtype, is_op = DTYPES[n % len(DTYPES)], mask != "window" and n % 4 != 3
+    score = "none" if is_op else ("softcap", "alibi", "none")[n // 4 % 3]
+    operands, lines = _operands(layout, sizes, dtype, rng)
+    lines += _decode_op(mask, sizes, operands) if is_op else _decode_spelled(mask, score, sizes, operands)
+    words = ", ".join(("decode", "op" if is_op else "spelled", layout, mask, score, dtype, str(sizes)))
+    return AttentionProblem(index, words, tuple(operands), tuple(lines))
+
+
+def _decode_op(mask: str, s: _Sizes, operands: list[Operand]) -> list[str]:
+    """Return torch's own operation; the last query sees all keys of a mask of the lower right."""
+    shapes = {
+        "padding": (s.batch, 1, 1, s.keys),
+        "bool": (s.batch, 1, s.queries, s.keys),
+        "dead_rows": (s.batch, s.keys),
+    }
+    lines, options = [], [] if mask == "none" else ["attn_mask=mask"]
+    if mask in shapes:
+        operands.append(Operand("mask", shapes[mask], "int8"))
+    if mask == "dead_rows":
+        lines.append("mask = (mask & (torch.arange(mask.shape[0], device=q.device) % 3 != 0)[:, None])[:, None, None]")
+    elif mask == "lower_right":
+        lines += [
+            "rows, columns = (torch.arange(t.shape[-2], device=q.device) for t in (q, k))",
+            "mask = columns <= rows[:, None] + (k.shape[-2] - q.shape[-2])",
+        ]
+    options += ["enable_gqa=True"] if s.ratio > 1 else []
+    return [*lines, f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})"]
+
+
+def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -> list[str]:
+    """Return products and softmax as people spell them out."""
+    lines = [f"k, v = (t.repeat_interleave({s.ratio}, dim=1) for t in (k, v))"] if s.ratio > 1 else []
+    lines += [
+        "s = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5",
+        "rows, columns = (torch.arange(extent, device=q.device) for extent in s.shape[-2:])",
+        "distance = columns - rows[:, None] - (s.shape[-1] - s.shape[-2])",
+    ]
+    if score == "softcap":
+        lines.append("s = 5.0 * torch.tanh(s / 5.0)")
+    elif score == "alibi":
+        operands.append(Operand("slopes", (s.heads,), "float32", scale=0.01))
+        lines.append("s = s + slopes.view(-1, 1, 1) * distance")
+    dropped = {"lower_right": "distance > 0", "window": "(distance > 0) | (distance <= -100)"}
+    if mask in ("padding", "bool", "dead_rows"):  # a row with no key at all would be NaN
+        operands.append(Operand("mask", (s.batch, 1, s.queries if mask == "bool" else 1, s.keys), "int8"))
+        lines.append("s = s.masked_fill(~mask, float('-inf'))")
+    elif mask in dropped:
+        lines.append(f"s = s.masked_fill({dropped[mask]}, float('-inf'))")
+    return [*lines, "return s.softmax(-1).to(v.dtype) @ v"]

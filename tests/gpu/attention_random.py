@@ -64,7 +64,9 @@ def plan_of(folders: tuple[Path, ...]) -> tuple[str, list[str]]:
     if len(variants) != 1 or "overlap" not in variants[0]["choice"]["choices"]:
         return "", [f"{len(variants)} kernels, and not one attention"]
     c = variants[0]["choice"]["choices"]
-    return f"{c['tile_m']}x{c['tile_n']}, {c['stages']} stages", []
+    parts = f", {c['splits']} parts" if c["splits"] > 1 else ""
+    walks = "walking " if c["store_path"] == "direct" else ""
+    return f"{walks}{c['tile_m']}x{c['tile_n']}, {c['stages']} stages{parts}", []
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
@@ -73,7 +75,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         by_plan.setdefault(row.get("plan", "none"), []).append(row.get("rel_err", 0.0))
     for plan, errors in sorted(by_plan.items()):
-        print(f"{plan:<24} {len(errors):>3} problems, largest rel_err {max(errors):.2e}")
+        print(f"{plan:<36} {len(errors):>3} problems, largest rel_err {max(errors):.2e}")
 
 
 def main() -> int:

@@ -17,8 +17,12 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
     run = Evaluation(problem, tensors)
     heads = (*form.batch, form.ratio)
     q = tokens(form.q, tensors, (*heads, form.m, form.d))
-    k = tokens(form.k, tensors, (*heads, form.n, form.d))
-    v = tokens(form.v, tensors, (*heads, form.n, form.dv))
+    if form.pages is None:
+        k = tokens(form.k, tensors, (*heads, form.n, form.d))
+        v = tokens(form.v, tensors, (*heads, form.n, form.dv))
+    else:
+        k = paged(form, form.k, form.pages.k_page, tensors, form.d)
+        v = paged(form, form.v, form.pages.v_page, tensors, form.dv)
     shape = (*heads, form.m, form.n)
     run.values = {form.scaled: form.scale * torch.einsum("...md,...nd->...mn", q, k)}
     for load in form.score_loads:
@@ -29,10 +33,12 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
         place = int(c.along.removeprefix("batch_")) if place is None else place % len(shape)
         count = torch.arange(shape[place]) // c.divisor % c.extent
         run.values[c.value] = count.reshape([-1 if i == place else 1 for i in range(len(shape))])
-    wanted = form.keys.unmasked if form.keys.exact else form.score
+    lengths = form.keys.lengths
+    wanted = form.keys.unmasked if form.keys.exact or (lengths and lengths.exact) else form.score
     for op in form.score_ops:
         run.values[op.result] = run.map(op)
-    score = run.values[wanted].expand(shape).float().masked_fill(~inside(form), -torch.inf)
+    seen = inside(form) if lengths is None else inside(form) & (torch.arange(form.n) < counted(form, tensors))
+    score = run.values[wanted].expand(shape).float().masked_fill(~seen, -torch.inf)
     largest = score.amax(-1, keepdim=True)
     weights = torch.exp(score - largest.masked_fill(largest == -torch.inf, 0))
     total = weights.sum(-1, keepdim=True)
@@ -56,6 +62,22 @@ def tokens(access, tensors, shape, *, wide=True) -> torch.Tensor:
     return view.float() if wide else view
 
 
+def paged(form: AttentionForm, access, page: int, tensors, dim: int) -> torch.Tensor:
+    """Return K or V read through the table: an address for each element, as a kernel would make it."""
+    table, heads = form.pages, (*form.batch, form.ratio)
+    count = -(-form.n // table.size)
+    entry = viewed(tensors[table.tensor], table.offset, (*heads, count), (*table.batch, table.group, table.entries))
+    assert table.wraps or (entry >= 0).all()
+    start = torch.where(entry < 0, entry + table.pages, entry).long() * page
+    key = torch.arange(form.n)
+    at = access.offset + start[..., key // table.size] + key % table.size * access.tokens
+    for place, (extent, step) in enumerate(zip(heads, (*access.batch, access.group), strict=True)):
+        at = at + (torch.arange(extent) * step).reshape([-1 if i == place else 1 for i in range(len(heads) + 1)])
+    tensor = tensors[access.tensor]
+    flat = tensor.as_strided((tensor.untyped_storage().size() // tensor.element_size(),), (1,), 0)
+    return flat[at[..., None] + torch.arange(dim) * access.dim].float()
+
+
 def inside(form: AttentionForm) -> torch.Tensor:
     """Return whether a pair of query and key is inside the form's bounds."""
     found = torch.zeros(form.m, form.n, dtype=torch.bool)
@@ -63,6 +85,15 @@ def inside(form: AttentionForm) -> torch.Tensor:
         first, last = form.keys.of_query(m, form.n)
         found[m, first : last + 1] = True
     return found
+
+
+def counted(form: AttentionForm, tensors) -> torch.Tensor:
+    """Return how many keys each query sees by the lengths of the form."""
+    lengths, load = form.keys.lengths, form.length
+    assert (load.queries, load.keys) == (0, 0)
+    shape = (*form.batch, form.ratio, form.m, 1)
+    found = viewed(tensors[load.tensor], load.offset, shape, (*load.batch, load.group, 0, 0)) + lengths.extra
+    return found + torch.arange(form.m)[:, None] if lengths.sliding else found
 
 
 def stored(problem: Problem, access, value: torch.Tensor, shape: tuple[int, ...], *inner: int) -> torch.Tensor:

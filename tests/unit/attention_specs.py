@@ -32,6 +32,15 @@ def _negative(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, scale=-0.1)
 
 
+def _causal_free(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _decode_softcap(q, k, v):
+    k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
+    return (30.0 * torch.tanh(_scores(q, k) / 30.0)).softmax(-1).to(v.dtype) @ v
+
+
 def _distance(s):
     rows, columns = (torch.arange(extent, device=s.device) for extent in s.shape[-2:])
     return columns - rows[:, None]
@@ -104,6 +113,83 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "epilogue": (_epilogue, *_qkv(300, 500, 128), e(2, 4, 300, 128)),
     "packed": (_packed, e(2, 300, 3, 4, 64)),
 }
+
+
+def _decode(q, k, v):
+    k, v = k.transpose(1, 2), v.transpose(1, 2)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _lower_right(q, k, v):
+    """Attend to the keys before the last queries, each to those up to its own."""
+    rows, columns = (torch.arange(extent, device=q.device) for extent in (q.shape[-2], k.shape[-2]))
+    mask = columns <= rows[:, None] + (k.shape[-2] - q.shape[-2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def _last_window(q, k, v):
+    k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
+    s = _scores(q, k)
+    distance = _distance(s) - (k.shape[-2] - q.shape[-2])
+    return s.masked_fill((distance > 0) | (distance <= -300), -INF).softmax(-1).to(v.dtype) @ v
+
+
+def _grouped_alibi(q, k, v, slopes):
+    k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
+    s = _scores(q, k)
+    s = s + slopes.view(-1, 1, 1) * _distance(s)
+    return s.softmax(-1).to(v.dtype) @ v
+
+
+def _grouped_mask(q, k, v, mask):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def _grouped_epilogue(q, k, v, residual):
+    return F.relu(F.scaled_dot_product_attention(q, k, v, enable_gqa=True).float() + residual)
+
+
+def _shared(q, k, v):
+    """One prompt for all sequences."""
+    k, v = (t.expand(q.shape[0], -1, -1, -1) for t in (k, v))
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _shared_keys(q, k, v):
+    k = k.expand(q.shape[0], -1, -1, -1)
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _cache(batch: int, length: int, heads: int, d: int, dtype=BF16) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return K and V of (batch, tokens, heads, dim)."""
+    return e(batch, length, heads, d, dtype=dtype), e(batch, length, heads, d, dtype=dtype)
+
+
+def _grouped(batch: int, queries: int, keys: int, d: int, *, dv: int = 0, heads: int = 8, kv: int = 2, dtype=BF16):
+    shapes = ((batch, heads, queries, d), (batch, kv, keys, d), (batch, kv, keys, dv or d))
+    return tuple(e(*shape, dtype=dtype) for shape in shapes)
+
+
+WALKS: dict[str, tuple[Any, ...]] = {
+    "decode": (_decode, e(8, 32, 1, 128), *_cache(8, 4096, 8, 128)),
+    "decode_whole": (_decode, e(64, 32, 1, 128), *_cache(64, 600, 8, 128)),
+    "decode_one_head": (_dense, *_grouped(1, 1, 4096, 64, heads=1, kv=1)),
+    "decode_dim_256": (_causal_free, *_grouped(4, 1, 3000, 256)),
+    "decode_dims_80_48": (_causal_free, *_grouped(4, 1, 3000, 80, dv=48, dtype=FP16)),
+    "decode_queries": (_lower_right, *_grouped(4, 5, 3000, 128)),
+    "decode_queries_whole": (_lower_right, *_grouped(64, 3, 500, 64, heads=24, kv=8)),
+    "decode_window": (_last_window, *_grouped(4, 6, 3000, 128)),
+    "decode_padding": (_grouped_mask, *_grouped(16, 1, 3000, 128), e(16, 1, 1, 3000, dtype=BOOL)),
+    "decode_flags": (_grouped_mask, *_grouped(16, 4, 3000, 128), e(16, 1, 4, 3000, dtype=BOOL)),
+    "decode_alibi": (_grouped_alibi, *_grouped(4, 3, 3000, 64), e(8, dtype=FP32)),
+    "decode_softcap": (_decode_softcap, *_grouped(4, 2, 3000, 128)),
+    "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
+    "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
+    "decode_shared_keys": (_shared_keys, e(16, 8, 1, 128), e(1, 2, 2000, 128), e(16, 2, 2000, 128)),
+    "decode_shared": (_shared, e(16, 8, 1, 128), e(1, 2, 2000, 128), e(1, 2, 2000, 128)),
+}
+FUNCTIONS |= WALKS
+TILES = tuple(name for name in FUNCTIONS if name not in WALKS)
 NAMES = tuple(FUNCTIONS)
 
 

@@ -65,6 +65,12 @@ def _taken_names(made, launches, run, function):
     return torch.softmax(made @ launches, -1) @ run + function
 
 
+def _heads(x, w, join):
+    q, k, v = (y.unflatten(-1, (2, 64)).transpose(1, 2) for y in F.linear(x, w).chunk(3, -1))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return x + F.linear(y.transpose(1, 2).reshape(x.shape), join)
+
+
 # id -> (reference, inputs)
 FUNCTIONS = {
     "linear_softmax": (_linear_softmax, e(64, 128), e(256, 128), e(256)),
@@ -79,6 +85,7 @@ FUNCTIONS = {
     ),
     "attention": (_attention, e(8, 128, 64), e(8, 104, 64), e(8, 104, 64)),
     "grouped_causal": (_grouped_causal, e(2, 4, 72, 64), e(2, 2, 72, 64), e(2, 2, 72, 64)),
+    "heads": (_heads, e(2, 96, 128), e(384, 128), e(128, 128)),
     "odd_chain": (_chain, e(3, 65, 33), e(3, 33, 47), e(3, 47, 65), e(3, 65, 10)),
     "group_norm_min": (
         _group_norm_min,

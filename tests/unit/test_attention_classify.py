@@ -9,6 +9,7 @@ from test_attention_lower import lowered, tupled
 
 from kgen.errors.family import NotOneAttentionError
 from kgen.families.attention.classify import classify_attention
+from kgen.families.attention.facts import facts_of
 from kgen.ir.dtype import DType
 
 F = torch.nn.functional
@@ -103,6 +104,111 @@ def test_a_mask_that_is_loaded_or_of_another_kind_is_evaluated_everywhere() -> N
     assert not form.keys.exact and form.keys.most is None
     (load,) = form.score_loads
     assert (load.queries, load.keys, load.group, load.batch) == (24, 1, 0, (0,) * len(form.batch))
+
+
+def _lengths(condition, spelling: str = "filled"):
+    """Return an attention whose keys are kept where `condition(m, n, lengths)` holds, lengths as (batch, 1, 1, 1)."""
+
+    def fn(q, k, v, lengths):
+        m, n = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+        keep = condition(m, n, lengths.view(-1, 1, 1, 1))
+        if spelling == "sdpa":
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+        s = q @ k.mT * 0.3
+        if spelling == "added":
+            return (s + torch.zeros(keep.shape, dtype=q.dtype).masked_fill(~keep, -torch.inf)).softmax(-1) @ v
+        if spelling == "chosen":
+            return (s + torch.where(keep, 0.0, -torch.inf).to(q.dtype)).softmax(-1) @ v
+        return s.masked_fill(~keep, -torch.inf).softmax(-1) @ v
+
+    return fn
+
+
+LENGTHS = [
+    # condition, extra, sliding, bounds
+    (lambda m, n, lengths: n < lengths, 0, False, (None, None)),
+    (lambda m, n, lengths: ~(n >= lengths), 0, False, (None, None)),
+    (lambda m, n, lengths: lengths > n, 0, False, (None, None)),
+    (lambda m, n, lengths: n <= lengths, 1, False, (None, None)),
+    (lambda m, n, lengths: n + 2 <= lengths, -1, False, (None, None)),
+    (lambda m, n, lengths: (n < lengths) & (n <= m), 0, False, (None, 0)),
+    (lambda m, n, lengths: (n < lengths) & (n <= m) & (m - n < 4), 0, False, (-3, 0)),
+    (lambda m, n, lengths: n <= m + (lengths - 5), -4, True, (None, None)),
+    (lambda m, n, lengths: (n - m < lengths) & (m - n < 3), 0, True, (-2, None)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("spelling", ["filled", "sdpa", "added", "chosen"])
+@pytest.mark.parametrize(("condition", "extra", "sliding", "bounds"), LENGTHS)
+def test_a_length_of_each_sequence_bounds_its_keys(condition, extra, sliding, bounds, spelling, dtype) -> None:
+    q, k, v = t(3, 2, 5, 8), t(3, 2, 7, 8, seed=1), t(3, 2, 7, 6, seed=2)
+    lengths, fn = torch.tensor([5, 9, 4], dtype=dtype), _lengths(condition, spelling)
+    program, tensors = lowered(fn, (q, k, v, lengths))
+    (problem,) = program.problems
+    form = classify_attention(problem)
+    found = form.keys.lengths
+    assert (found.extra, found.sliding, found.exact) == (extra, sliding, True) and not form.keys.exact
+    assert (form.keys.least, form.keys.most) == bounds
+    assert (form.length.tensor, form.length.batch, form.length.group) == ("lengths", (1, 0), 0)
+    out, wanted = evaluate_attention(form, problem, tensors)[0], fn(q, k, v, lengths)
+    torch.testing.assert_close(out, wanted, rtol=3e-5, atol=3e-5, equal_nan=True)
+    assert facts_of(form, 16).lengths == 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda m, n, lengths: n >= lengths,  # the first keys are masked
+        lambda m, n, lengths: n == lengths,
+        lambda m, n, lengths: 2 * n < lengths,
+        lambda m, n, lengths: n + m < lengths,
+        lambda m, n, lengths: (n < lengths) | (n <= m),
+        lambda m, n, lengths: n < lengths * 2,
+        lambda m, n, lengths: n < lengths % 4,
+    ],
+)
+def test_a_condition_on_a_length_that_bounds_no_keys_is_evaluated(condition) -> None:
+    q, k, v = t(3, 2, 5, 8), t(3, 2, 7, 8, seed=1), t(3, 2, 7, 6, seed=2)
+    lengths, fn = torch.tensor([5, 9, 4]), _lengths(condition, "sdpa")
+    program, tensors = lowered(fn, (q, k, v, lengths))
+    form = classify_attention(program.problems[0])
+    assert form.keys.lengths is None and form.length is None and not form.keys.exact and not facts_of(form, 16).lengths
+    out = evaluate_attention(form, program.problems[0], tensors)[0]
+    torch.testing.assert_close(out, fn(q, k, v, lengths), rtol=3e-5, atol=3e-5)
+
+
+def test_a_mask_beside_a_length_is_evaluated_and_a_length_of_each_query_is_a_mask() -> None:
+    q, k, v, mask = t(3, 2, 5, 8), t(3, 2, 7, 8, seed=1), t(3, 2, 7, 6, seed=2), t(5, 7, dtype=torch.bool)
+    mask[:, 0] = True
+    lengths = torch.tensor([5, 7, 4])
+
+    def both(q, k, v, lengths, mask):
+        keep = (torch.arange(7) < lengths.view(-1, 1, 1, 1)) & mask
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+    program, tensors = lowered(both, (q, k, v, lengths, mask))
+    form = classify_attention(program.problems[0])
+    assert form.keys.lengths is not None and not form.keys.lengths.exact and not facts_of(form, 16).lengths
+    out = evaluate_attention(form, program.problems[0], tensors)[0]
+    torch.testing.assert_close(out, both(q, k, v, lengths, mask), rtol=3e-5, atol=3e-5)
+
+    def of_queries(q, k, v, lengths):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.arange(7) < lengths[:, None])
+
+    assert form_of(of_queries, q, k, v, torch.tensor([1, 2, 3, 4, 5])).keys.lengths is None
+
+
+def test_heads_have_lengths_of_their_own() -> None:
+    def fn(q, k, v, lengths):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.arange(7) < lengths[..., None, None])
+
+    inputs = t(3, 2, 5, 8), t(3, 2, 7, 8, seed=1), t(3, 2, 7, 6, seed=2), torch.tensor([[5, 2], [9, 1], [4, 7]])
+    program, tensors = lowered(fn, inputs)
+    form = classify_attention(program.problems[0])
+    assert form.batch == (6,) and form.length.batch == (1,)
+    out = evaluate_attention(form, program.problems[0], tensors)[0]
+    torch.testing.assert_close(out, fn(*inputs), rtol=3e-5, atol=3e-5)
 
 
 def test_weights_in_fp32_are_rounded_for_narrow_results_alone() -> None:

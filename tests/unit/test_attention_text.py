@@ -7,7 +7,10 @@ from pathlib import Path
 import attention_specs
 import pytest
 
+from kgen.backends.cutedsl.attention_decode import decode_templates, decode_view
+from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import attention_view, section_templates
+from kgen.render.fields import unread_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,6 +28,16 @@ def test_lint_and_format(tmp_path: Path, command: tuple[str, ...]) -> None:
 
 def test_every_section_is_printed_by_some_spec() -> None:
     variants = [attention_specs.variant_of(name) for name in attention_specs.NAMES]
-    printed = {Path(t).name for v in variants for t in section_templates(v, attention_view(v))}
-    folder = ROOT / "templates" / "cutedsl" / "sm90" / "attention"
-    assert printed == {path.name for path in folder.glob("*.j2")}
+    tiled = (section_templates(v, attention_view(v)) for v in variants if not v.walks)
+    walking = (decode_templates(decode_view(v)) for v in variants if v.walks)
+    printed = {name for names in (*tiled, *walking) for name in names}
+    templates = ROOT / "templates"
+    folders = [templates / "cutedsl" / "sm90" / name for name in ("attention", "attention_decode")]
+    assert printed == {str(path.relative_to(templates)) for folder in folders for path in folder.glob("*.j2")}
+
+
+def test_no_field_of_a_view_is_unread() -> None:
+    variants = [v for v in map(attention_specs.variant_of, attention_specs.NAMES) if v.walks]
+    templates = {name for v in variants for name in decode_templates(decode_view(v))}
+    unread = [set(unread_fields(name, DecodeView)) for name in templates]
+    assert set.intersection(*unread) == set()

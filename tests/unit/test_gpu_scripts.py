@@ -9,6 +9,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 
+import attention_problems
 import bench_reports as made_up
 import choices
 import compare
@@ -165,3 +166,10 @@ def test_what_a_port_must_leave(tmp_path):
     (tmp_path / "incumbent.py").write_bytes((ports.FOLDER / dsl.file).read_bytes())
     wrong = list(ports.faults(dsl, port_report(), tmp_path))
     assert wrong == ["no machine code of the incumbent", "no HGMMA in the incumbent: []"]
+
+
+def test_the_first_attention_problems_stay_and_the_others_have_few_rows() -> None:
+    made = [attention_problems.problem(index) for index in range(attention_problems.COUNT)]
+    few = made[attention_problems.PREFILL :]
+    assert len(few) >= 12 and all("decode" in p.words for p in few) and not any("decode" in p.words for p in made[:60])
+    assert str(made[17]) == str(attention_problems.problem(17)) and made[80].operands == few[20].operands

@@ -2,6 +2,8 @@
 
 from dataclasses import fields
 
+from kgen.backends.cutedsl.attention_decode import PARTS, decode_templates, decode_view, reads_once
+from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import (
     attention_view,
     library_sections,
@@ -40,7 +42,10 @@ def attention_part(source: AttentionSource) -> Product:
         variants=tuple(
             PartVariant(v.name, "launch_attention", "rules_attention", _signature(v, source)) for v in plan.variants
         ),
-        arguments=tuple(passed_tensor(shown[t], types[t].dtype is DType.BOOL) for t in tensors(form)),
+        arguments=(
+            *(passed_tensor(shown[t], types[t].dtype is DType.BOOL) for t in tensors(form)),
+            *(shown[t] for t in source.workspace),
+        ),
         tensors=frozenset(tensors(form)),
     )
 
@@ -48,13 +53,14 @@ def attention_part(source: AttentionSource) -> Product:
 def _kernel(plan: AttentionPlan) -> KernelView:
     first = plan.variants[0]
     view = _one_view(plan)
-    sections = (render(name, view).rstrip("\n") for name in section_templates(first, view))
+    names = decode_templates(view) if isinstance(view, DecodeView) else section_templates(first, view)
+    sections = (render(name, view).rstrip("\n") for name in names)
     return KernelView(
         title="",
         doc=(),
-        imports=_imports(first, view),
+        imports=_imports(view),
         constants=_constants(first),
-        fields=fields_of(first.form),
+        fields=fields_of(first),
         cases=tuple(case_view(v.case, v.form) for v in plan.variants),
         rows=tuple(row_view(v) for v in plan.variants),
         rules=(attention_rules_view(first, plan.device),),
@@ -63,14 +69,18 @@ def _kernel(plan: AttentionPlan) -> KernelView:
     )
 
 
-def _one_view(plan: AttentionPlan) -> AttentionView:
+def _view(variant: AttentionVariant) -> AttentionView | DecodeView:
+    return decode_view(variant) if variant.walks else attention_view(variant)
+
+
+def _one_view(plan: AttentionPlan) -> AttentionView | DecodeView:
     """Return the view of all variants: what their rows do not hold is one text."""
     first, *others = plan.variants
-    view = attention_view(first)
+    view = _view(first)
     for other in others:
-        found = attention_view(other)
-        pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(AttentionView)]
-        pairs.append((tuple(f.name for f in fields_of(first.form)), tuple(f.name for f in fields_of(other.form))))
+        found = _view(other)
+        pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(view)]
+        pairs.append((tuple(f.name for f in fields_of(first)), tuple(f.name for f in fields_of(other))))
         for one, another in pairs:
             if one != another:
                 raise CasesDifferError(
@@ -90,11 +100,15 @@ def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
         align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
         shown = source.shown[tensor]
         lines += signature_entry(name if name == shown else f"{name}: {shown}", memory(type_.dtype), type_, align)
+    for name, shown, type_ in zip(PARTS, [source.shown[t] for t in source.workspace], variant.parts, strict=False):
+        entry = name if name == shown else f"{name}: {shown}"
+        lines += signature_entry(entry, memory(type_.dtype), type_, _ALIGN_BYTES)
     return tuple(lines)
 
 
-def _imports(variant: AttentionVariant, view: AttentionView) -> Lines:
-    units = ["OperandMajorMode", "cpasync", *(["warp"] if view.to_smem_atom.startswith("warp.") else []), "warpgroup"]
+def _imports(view: AttentionView | DecodeView) -> Lines:
+    stages = isinstance(view, AttentionView) and view.to_smem_atom.startswith("warp.")
+    units = ["OperandMajorMode", "cpasync", *(["warp"] if stages else []), "warpgroup"]
     return (
         "from dataclasses import dataclass",
         "from functools import cache",
@@ -122,7 +136,10 @@ def _constants(variant: AttentionVariant) -> Lines:
         "MMA_K = 16  # what one wgmma sums",
         "LOG2_E = 1.4426950408889634",
     ]
-    return (*lines, _index(form)) if form.logsumexp or form.epilogue_loads or modifies(form) else tuple(lines)
+    if variant.walks and reads_once(form):
+        lines.append("EVICT_FIRST = 0x12F0000000000000  # policy of L2 for what is read once: K and V")
+    indexes = variant.walks or form.logsumexp or form.epilogue_loads or modifies(form)
+    return (*lines, _index(form)) if indexes else tuple(lines)
 
 
 def _index(form: AttentionForm) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
@@ -13,7 +14,9 @@ from kgen.ir.problem import Map, operands_of
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention"
-_SECTIONS: Final = ("tiles", "key_blocks", "operands", "load", "products")
+_OPERANDS: Final = ("layouts", "boxes", "operands", "tma_views")
+_SECTIONS: Final = ("tiles", "of_tensor", "key_blocks", *_OPERANDS, "load", "products")
+_LOOP: Final = ("store", "step", "consume", "kernel", "launch")
 _TO_SMEM: Final = {
     2: "warp.StMatrix8x8x16bOp(False, 4), OUT",
     4: "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64",
@@ -52,6 +55,7 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         score_lines=score,
         score_result=result,
         masks_rows=edges,
+        query="row + i // 2 % 2 * 8",
         mask_lines=_mask(form) if edges else ("inside = n < v.keys",),
         exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
         first="first" if has_least and edges else "_",
@@ -71,7 +75,7 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         epilogue_result=epilogue_result,
         to_smem_atom=_TO_SMEM[form.out.dtype.bytes],
         parameters=parameters(form),
-        view_lines=_views(form),
+        view_lines=tensor_views(form),
     )
 
 
@@ -96,14 +100,15 @@ def score_ops(form: AttentionForm) -> tuple[Map, ...]:
 
 def section_templates(variant: AttentionVariant, view: AttentionView) -> tuple[str, ...]:
     """Return the names of the section templates in the order they stand in the file."""
-    ops = ["score_ops"] if view.modifies else []
+    ops = ["score_ops", "modify"] if view.modifies else []
+    epilogue = ["epilogue_ops"] if view.epilogue_lines else []
     turns = ["turns"] if view.pingpong else []
     lse = ["store_lse"] if variant.form.logsumexp else []
-    names = (*_SECTIONS, *ops, "mask", "softmax", *turns, *lse, "store", "step", "consume", "kernel", "launch")
+    names = (*_SECTIONS, *ops, "mask", "softmax", *turns, *lse, *epilogue, *_LOOP)
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 
 
-def library_sections(view: AttentionView) -> tuple[str, ...]:
+def library_sections(view: AttentionView | DecodeView) -> tuple[str, ...]:
     """Return the source of the library functions that the printed ops call."""
     return library_source((*view.score_lines, view.score_result, *view.epilogue_lines))
 
@@ -234,26 +239,31 @@ def _pointer(name: str, offset: int) -> str:
     return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
 
 
-def _views(form: AttentionForm) -> tuple[str, ...]:
-    """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes."""
+def tensor_views(form: AttentionForm, *, packed: bool = False) -> tuple[str, ...]:
+    """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes.
+
+    `packed`: the queries of all heads that share keys are one mode of Q.
+    """
+    queries = "((queries, v.ratio), d, *v.q_modes[1:])" if packed else "(queries, d, *v.q_modes)"
+    walked = "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])" if packed else "v.q_stride"
     roles = (
-        ("mQ", _pointer("q", form.q.offset), "(queries, d, *v.q_modes)", "q"),
-        ("mK", _pointer("k", form.k.offset), "(keys, d, *v.k_modes)", "k"),
-        ("mV", _pointer("values", form.v.offset), "(dv, keys, *v.v_modes)", "v"),
-        ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "o"),
+        ("mQ", _pointer("q", form.q.offset), queries, walked),
+        ("mK", _pointer("k", form.k.offset), "(keys, d, *v.k_modes)", "v.k_stride"),
+        ("mV", _pointer("values", form.v.offset), "(dv, keys, *v.v_modes)", "v.v_stride"),
+        ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "v.o_stride"),
     )
     lines: list[str] = []
     for name, pointer, shape, stride in roles:
-        layout = f"cute.make_layout({shape}, stride=v.{stride}_stride)"
+        layout = f"cute.make_layout({shape}, stride={stride})"
         lines += bracketed(f"{name} = cute.make_tensor(", (pointer, layout), ")", indent=4)
     packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
-    for packed, extent, reads in packs:
+    for names, extent, reads in packs:
         for read in reads:
             layout = f"cute.make_layout((v.queries, {extent}, *heads), stride=v.{read.name}_stride)"
             head = f"{read.name} = cute.make_tensor("
             lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
         if reads:
-            lines.append(f"{packed} = {tuple_text([r.name for r in reads])}")
+            lines.append(f"{names} = {tuple_text([r.name for r in reads])}")
     if form.logsumexp:
         layout = "cute.make_layout((v.queries, *heads), stride=v.logsumexp_stride)"
         pointer = _pointer("logsumexp", form.logsumexp.offset)

@@ -14,7 +14,13 @@ from kgen.target import Device
 
 # Axes and lets of the rules that a row keeps as numbers, and their names in the row.
 _KEPT = {
-    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages", "persistent")},
+    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages")},
+    "producer_regs": "producer_registers",
+    "consumer_regs": "consumer_registers",
+}
+# The same of a persistent grid over heads and parts of their keys.
+_KEPT_OF_WALKS = {
+    **{name: name for name in ("tile_n", "d_pad", "dv_pad", "stages", "splits", "ctas_per_unit")},
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
@@ -30,25 +36,16 @@ _COMMENTS = {
     "least": "a query at m sees no key before m + least",
     "most": "a query at m sees no key after m + most",
     "d_pad": "head dims as they lie in smem",
-    "persistent": "1: each SM keeps one CTA; 0: a CTA for each tile",
     "section": "heads of K and V that walk side by side",
+    "splits": "parts of the keys of a head",
+    "ctas_per_unit": "that one SM holds at once",
+    "q_rows": "rows of the tile for each head: a power of two, at least the queries",
 }
-_CHOSEN = (
-    "tile_m",
-    "tile_n",
-    "d_pad",
-    "dv_pad",
-    "stages",
-    "persistent",
-    "section",
-    "producer_registers",
-    "consumer_registers",
-)
 
 
-def fields_of(form: AttentionForm) -> tuple[FieldView, ...]:
+def fields_of(variant: AttentionVariant) -> tuple[FieldView, ...]:
     """Return the fields of the emitted `Variant`."""
-    names = (*_problem_values(form), *_CHOSEN)
+    names = (*_problem_values(variant.form), *(value.name for value in _chosen(variant)))
     return tuple(
         FieldView(name, _type_of(name), f"  # {_COMMENTS[name]}" if name in _COMMENTS else "") for name in names
     )
@@ -63,7 +60,7 @@ def case_view(case: str, form: AttentionForm) -> CaseView:
 
 def row_view(variant: AttentionVariant) -> RowView:
     """Return the row of one variant."""
-    candidate, choice = variant.choice.candidate, variant.choice
+    choice = variant.choice
     reasons = [
         f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
         f"{choice.wave_efficiency:.0%} full; {variant.guard}"
@@ -73,20 +70,34 @@ def row_view(variant: AttentionVariant) -> RowView:
         tile = f"{second.candidate.value('tile_m')}x{second.candidate.value('tile_n')}"
         stages = f"{second.candidate.number('stages')} stages"
         reasons.append(f"next best: {tile}, {stages}, predicted {second.time_us:.1f} us")
+    return RowView(variant.name, constant_of(variant.case), tuple(reasons), _chosen(variant))
+
+
+def _kept(variant: AttentionVariant) -> dict[str, str]:
+    return _KEPT_OF_WALKS if variant.walks else _KEPT
+
+
+def _chosen(variant: AttentionVariant) -> tuple[ValueView, ...]:
+    """Return the choices that a row keeps."""
+    candidate = variant.choice.candidate
     comments = {
         "stages": f"  # {candidate.number('smem_bytes')} bytes of smem in all",
         "consumer_regs": f"  # {candidate.number('held_regs')} of them scores, weights and output",
     }
-    values = [ValueView(shown, str(candidate.number(name)), comments.get(name, "")) for name, shown in _KEPT.items()]
-    values.insert(len(_CHOSEN) - 3, ValueView("section", str(variant.section), "  # K and V of these stay in L2"))
-    return RowView(variant.name, constant_of(variant.case), tuple(reasons), tuple(values))
+    kept = _kept(variant).items()
+    values = [ValueView(shown, str(candidate.number(name)), comments.get(name, "")) for name, shown in kept]
+    others = [ValueView("section", str(variant.section), "" if variant.walks else "  # K and V of these stay in L2")]
+    if candidate.value("pack_gqa"):
+        others.append(ValueView("q_rows", str(variant.facts.padded_queries)))
+    return (*values[:-2], *others, *values[-2:])
 
 
 def attention_rules_view(variant: AttentionVariant, device: Device) -> RulesView:
     """Return the rules of a variant as the kernel carries them."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_attention(variant.facts, device)
-    rules = kernel_rules(bound, point, tuple(_KEPT), lambda name: f"v.{_KEPT[name]}" if name in _KEPT else name)
+    kept = _kept(variant)
+    rules = kernel_rules(bound, point, tuple(kept), lambda name: f"v.{kept[name]}" if name in kept else name)
     return rules_view("attention", rules)
 
 

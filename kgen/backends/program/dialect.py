@@ -63,13 +63,17 @@ class ProductSource:
 
 @dataclass(frozen=True, slots=True)
 class AttentionSource:
-    """An attention, as `ProductSource`; `number` is None where it is the only kernel."""
+    """An attention, as `ProductSource`; `number` is None where it is the only kernel.
+
+    `workspace` names the tensors of its parts, where keys are split.
+    """
 
     number: int | None
     plan: AttentionPlan
     programs: Mapping[str, Program]
     shown: Mapping[str, str]
     made: frozenset[str]
+    workspace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

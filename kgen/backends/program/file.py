@@ -10,6 +10,7 @@ from kgen.backends.program.dialect import HostSource, Part, ProgramDialect
 from kgen.backends.program.parts import parts_of
 from kgen.backends.program.views import PartView, ProgramFileView
 from kgen.backends.program.words import describe_program
+from kgen.backends.program.workspace import with_workspace, workspace_names
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
@@ -26,10 +27,12 @@ from kgen.spec.model import Spec
 def program_page(dialect: ProgramDialect, spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     """Return the page of kernel.py. Raises an `UnsupportedError` for a plan that one file cannot hold."""
     _require_same_kernels(programs, plan)
+    workspace = workspace_names(programs, plan)
+    programs = with_workspace(programs, plan, workspace)
     program = next(iter(programs.values()))
     tensors = (*(a.name for a in program.arguments), *(t.name for p in program.problems for t in p.tensors))
-    shown = host_names(tuple(dict.fromkeys(tensors)))
-    parts = parts_of(dialect, spec, programs, plan, shown)
+    shown = host_names(tuple(dict.fromkeys((*tensors, *(name for names in workspace.values() for name in names)))))
+    parts = parts_of(dialect, spec, programs, plan, shown, workspace)
     host = with_operator(dialect.host(HostSource(plan, programs, parts, shown)), spec.operator, programs, shown)
     module = module_text(spec, program, shown)
     doc = describe_program(dialect, spec, programs, plan, shown)

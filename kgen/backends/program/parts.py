@@ -9,6 +9,7 @@ from kgen.backends.loops.file import loops_page
 from kgen.backends.loops.host import argument, loop_signatures
 from kgen.backends.loops.views import LoopFileView
 from kgen.backends.program.dialect import AttentionSource, Part, PartVariant, Product, ProductSource, ProgramDialect
+from kgen.backends.program.workspace import Names
 from kgen.backends.source.file_text import allocated_tensors
 from kgen.backends.source.statements import Statement, fitted, numbered, statements_of
 from kgen.ir.graph import GraphInput, InputKind
@@ -23,9 +24,17 @@ from kgen.spec.model import Spec
 
 
 def parts_of(
-    dialect: ProgramDialect, spec: Spec, programs: dict[str, Program], plan: Plan, shown: dict[str, str]
+    dialect: ProgramDialect,
+    spec: Spec,
+    programs: dict[str, Program],
+    plan: Plan,
+    shown: dict[str, str],
+    workspace: Names,
 ) -> tuple[Part, ...]:
-    """Return the kernels in launch order; `shown` are the names of tensors in the host function."""
+    """Return the kernels in launch order; `shown` are the names of tensors in the host function.
+
+    `workspace` are the tensors that a kernel writes and reads itself.
+    """
     program = next(iter(programs.values()))
     loops = {v.kernel for v in plan.variants if isinstance(v, LoopVariant)}
     if loops:
@@ -37,7 +46,9 @@ def parts_of(
             parts.append(source.part(number, problem))
         elif problem.name in attentions:
             own = number if len(program.problems) > 1 else None
-            parts.append(_attention_part(dialect, _attention_source(own, problem.name, programs, plan, shown)))
+            source_of = _attention_source(own, problem.name, programs, plan, shown)
+            source_of = replace(source_of, workspace=workspace.get(problem.name, ()))
+            parts.append(_attention_part(dialect, source_of))
         else:
             parts.append(_product_part(dialect, _product_source(number, problem.name, programs, plan, shown)))
     return tuple(parts)

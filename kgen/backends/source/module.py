@@ -7,7 +7,7 @@ The constructor stays as the user wrote it, so that parameters are drawn in the 
 
 import ast
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgen.backends.source.imports import bound_by_import
 from kgen.backends.source.lines import bracketed
@@ -16,6 +16,7 @@ from kgen.errors.backend import ModuleNameError
 from kgen.ir.graph import InputKind
 from kgen.ir.program import Program
 from kgen.spec.model import Reference, Spec
+from kgen.spec.reference_source import cast_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ def module_text(spec: Spec, program: Program, names: dict[str, str]) -> ModuleTe
     reference = spec.reference
     if not reference.is_module or not reference.source:
         return ModuleText()
+    reference = replace(reference, source=cast_source(reference))
     tree = ast.parse(reference.source)
     cls = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == reference.entry)
     members = _members(cls)
@@ -39,7 +41,7 @@ def module_text(spec: Spec, program: Program, names: dict[str, str]) -> ModuleTe
     kept = [n for n in needed if not isinstance(n, ast.Import | ast.ImportFrom)]
     lines = (
         *_statements(reference, kept),
-        *_class(spec, cls, members, program, names),
+        *_class(reference, cls, members, called(spec.operator, program), program, names),
         *(("", "", f"Model = {cls.name}") if cls.name != "Model" else ()),
     )
     return ModuleText(imports, lines)
@@ -80,10 +82,14 @@ def _defined(source: str, only: Container[str] | None = None) -> dict[str, set[s
 
 
 def _class(
-    spec: Spec, cls: ast.ClassDef, members: list[ast.stmt], program: Program, names: dict[str, str]
+    reference: Reference,
+    cls: ast.ClassDef,
+    members: list[ast.stmt],
+    around: tuple[str, str],
+    program: Program,
+    names: dict[str, str],
 ) -> list[str]:
-    """Return the lines of the class, indented as the user indents."""
-    reference, around = spec.reference, called(spec.operator, program)
+    """Return the lines of the class, indented as the user indents; `around` surrounds the call's arguments."""
     first = reference.source.splitlines()[cls.body[0].lineno - 1]
     pad = first[: len(first) - len(first.lstrip())] or "    "
     users = [names[a.name] for a in program.arguments if a.kind is InputKind.USER]

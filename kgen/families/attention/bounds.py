@@ -1,26 +1,45 @@
 """Which keys a query may see, as far as the mask's expression says so: what lets a kernel skip tiles."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
+from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
-from kgen.ir.problem import Const, Definition, Index, Map, Operand
+from kgen.ir.problem import Const, Definition, Index, Load, Map, Operand
 
+Linear = dict[str, int]  # sum of coefficient * (coordinate of an axis, or loaded value); "" stands for 1
 _FLIPPED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ}
 _NEGATED = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLengths:
+    """How many keys a sequence has: a query at m sees keys `n < length + extra`; with `sliding` m more of them.
+
+    `value` is the loaded length, the same for all queries and keys of a head; it may be beyond the keys, or negative.
+    `exact`: where n is also inside of the bounds, nothing is masked, and the score is `KeyBounds.unmasked`.
+    """
+
+    value: str
+    extra: int
+    sliding: bool
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBounds:
     """A query at m sees keys n with `least <= n - m <= most`; None is no bound.
 
-    `exact`: inside of the bounds nothing is masked, so that the score there is the value `unmasked`.
+    `exact`: inside of the bounds nothing is masked, so that the score there is the value `unmasked`. With `lengths`
+    it is not: these bound the keys, too, and say themselves whether they mask the rest.
     """
 
     least: int | None
     most: int | None
     exact: bool
     unmasked: str
+    lengths: KeyLengths | None = None
 
     def visible(self, queries: int, keys: int) -> int:
         """Return how many pairs of query and key are inside the bounds."""
@@ -35,24 +54,30 @@ class KeyBounds:
         return first, max(last, first - 1)
 
 
-def key_bounds(definitions: dict[str, Definition], score: str, query_axis: str, key_axis: str) -> KeyBounds:
-    """Return the bounds that the masks on top of a score give."""
-    reader = _Reader(definitions, query_axis, key_axis)
+def key_bounds(
+    definitions: Mapping[str, Definition], score: str, query_axis: str, key_axes: Mapping[str, int]
+) -> KeyBounds:
+    """Return the bounds that the masks on top of a score give; `key_axes` are the axes of keys with their steps."""
+    reader = _Reader(definitions, query_axis, key_axes)
     value = score
     while (masked := reader.mask(value)) is not None:
         value, condition, keeps = masked
         reader.join(condition, keeps)
-    return KeyBounds(reader.least, reader.most, reader.exact, value)
+    lengths, exact = reader.lengths, reader.exact
+    if lengths is not None:
+        lengths, exact = KeyLengths(lengths.value, lengths.extra, lengths.sliding, exact), False
+    return KeyBounds(reader.least, reader.most, exact, value, lengths)
 
 
 class _Reader:
-    """Collects what conditions on coordinates demand of the distance from query to key."""
+    """Collects what conditions demand of the distance from query to key, and of keys and a length in memory."""
 
-    def __init__(self, definitions: dict[str, Definition], query_axis: str, key_axis: str) -> None:
+    def __init__(self, definitions: Mapping[str, Definition], query_axis: str, key_axes: Mapping[str, int]) -> None:
         self.definitions = definitions
-        self.query_axis, self.key_axis = query_axis, key_axis
+        self.query_axis, self.key_axes = query_axis, key_axes
         self.least: int | None = None
         self.most: int | None = None
+        self.lengths: KeyLengths | None = None
         self.exact = True
 
     def mask(self, value: str) -> tuple[str, str, bool] | None:
@@ -64,11 +89,18 @@ class _Reader:
                 return kept, condition, False
             case Map(op=Op.ADD, operands=(str(one), str(other))):
                 for kept, added in ((one, other), (other, one)):
-                    match self.definitions[added]:
+                    match self.definitions[self.uncast(added)]:
                         case Map(op=Op.WHERE, operands=(str(condition), Const(value=yes), Const(value=no))):
                             if sorted((yes, no)) == [-inf, 0]:
                                 return kept, condition, no == -inf
         return None
+
+    def uncast(self, value: str) -> str:
+        """Return the value before it was rounded, which 0 and -inf are by no type."""
+        match self.definitions[value]:
+            case Map(op=Op.CAST, operands=(str(before),), dtype=dtype) if dtype.is_float:
+                return self.uncast(before)
+        return value
 
     def join(self, condition: Operand, keeps: bool) -> None:
         """Take in that keys are kept where a condition holds, or where it does not."""
@@ -111,31 +143,58 @@ class _Reader:
             op = _NEGATED[op]
         match self.definitions[one] if isinstance(one, str) else None:
             case Map(op=Op.ABS, operands=(inner,)) if op in (Op.LT, Op.LE):
-                self.distance(op, self.affine(inner), self.affine(other), both=True)
+                self.within(op, self.linear(inner), self.linear(other))
             case _:
-                self.distance(op, self.affine(one), self.affine(other))
+                self.distance(op, self.linear(one), self.linear(other))
 
-    def distance(
-        self, op: Op, one: tuple[int, int, int] | None, other: tuple[int, int, int] | None, *, both: bool = False
-    ) -> None:
-        """Take in `one op other` where that is about key - query; with `both`, about its absolute value."""
-        if one is None or other is None or (both and other[:2] != (0, 0)):
+    def within(self, op: Op, inner: Linear | None, limit: Linear | None) -> None:
+        """Take in `abs(inner) op limit` where that is about key - query."""
+        parts = self.parts(inner)
+        if parts is None or limit is None or set(limit) - {""} or (parts[1], parts[2]) != (-1, {}):
             self.exact = False
             return
-        key, query, rest = (a - b for a, b in zip(one, other, strict=True))
-        if key + query or abs(key) != 1:
+        most, centre = limit.get("", 0) - (op is Op.LT), -parts[3]
+        self.bound(centre - most, centre + most)
+
+    def distance(self, op: Op, one: Linear | None, other: Linear | None) -> None:
+        """Take in `one op other` where that is about key - query, or about a key and a length."""
+        parts = self.parts(_sum(one, other, -1))
+        if parts is None:
             self.exact = False
             return
-        if both:
-            limit, centre = other[2] - (op is Op.LT), -key * one[2]
-            self.bound(centre - limit, centre + limit)
-            return
-        op = op if key == 1 else _FLIPPED[op]
-        edge = -rest if key == 1 else rest  # key - query  op  edge
-        if op in (Op.GT, Op.GE, Op.EQ):
-            self.bound(edge + (op is Op.GT), None)
-        if op in (Op.LT, Op.LE, Op.EQ):
-            self.bound(None, edge - (op is Op.LT))
+        sign, query, loaded, rest = parts  # key + query * m + loaded + rest  op  0
+        op = op if sign == 1 else _FLIPPED[op]
+        if not loaded and query == -1:
+            if op in (Op.GT, Op.GE, Op.EQ):
+                self.bound(-rest + (op is Op.GT), None)
+            if op in (Op.LT, Op.LE, Op.EQ):
+                self.bound(None, -rest - (op is Op.LT))
+        elif list(loaded.values()) == [-1] and query in (0, -1) and op in (Op.LT, Op.LE) and self.lengths is None:
+            self.lengths = KeyLengths(next(iter(loaded)), -rest + (op is Op.LE), query == -1, exact=True)
+        else:
+            self.exact = False
+
+    def parts(self, linear: Linear | None) -> tuple[int, int, Linear, int] | None:
+        """Return the sign of the key, and of the value times it: the query's step, what is loaded, and the number.
+
+        None for a value that has not the key once, or another coordinate.
+        """
+        inner = next((axis for axis, step in self.key_axes.items() if step == 1), None)
+        if linear is None or inner is None:
+            return None
+        sign = linear.get(inner, 0)
+        if abs(sign) != 1 or any(linear.get(axis, 0) != sign * step for axis, step in self.key_axes.items()):
+            return None
+        signed = {name: sign * c for name, c in linear.items() if name not in self.key_axes}
+        query, rest = signed.pop(self.query_axis, 0) if self.query_axis else 0, signed.pop("", 0)
+        return (sign, query, signed, rest) if all(self.is_length(name) for name in signed) else None
+
+    def is_length(self, name: str) -> bool:
+        """Return whether a name is that of a loaded integer that is the same for all queries and keys."""
+        match self.definitions.get(name):
+            case Load(access=access):
+                return not access.valid and not {self.query_axis, *self.key_axes}.intersection(access.axes)
+        return False
 
     def bound(self, least: int | None, most: int | None) -> None:
         if least is not None:
@@ -143,22 +202,31 @@ class _Reader:
         if most is not None:
             self.most = most if self.most is None else min(self.most, most)
 
-    def affine(self, value: Operand) -> tuple[int, int, int] | None:
-        """Return a value as (a, b, c) of a * key + b * query + c, or None."""
+    def linear(self, value: Operand) -> Linear | None:
+        """Return a value as a sum of coordinates, loaded integers and a number, or None if it is no such sum."""
         if isinstance(value, Const):
-            return (0, 0, int(value.value)) if float(value.value).is_integer() else None
+            return {"": int(value.value)} if float(value.value).is_integer() else None
         match self.definitions[value]:
-            case Index(axis=axis) if axis in (self.key_axis, self.query_axis):
-                return (1, 0, 0) if axis == self.key_axis else (0, 1, 0)
+            case Index(axis=axis):
+                return {axis: 1}
+            case Load(dtype=DType.INT32 | DType.INT64):
+                return {value: 1}
             case Map(op=Op.CAST, operands=(inner,), dtype=dtype) if not dtype.is_float:
-                return self.affine(inner)
+                return self.linear(inner)
             case Map(op=Op.NEG, operands=(inner,)):
-                found = self.affine(inner)
-                return None if found is None else (-found[0], -found[1], -found[2])
+                return _sum({}, self.linear(inner), -1)
             case Map(op=Op.ADD | Op.SUB as op, operands=(one, other)):
-                left, right = self.affine(one), self.affine(other)
-                sign = 1 if op is Op.ADD else -1
-                if left is None or right is None:
-                    return None
-                return left[0] + sign * right[0], left[1] + sign * right[1], left[2] + sign * right[2]
+                return _sum(self.linear(one), self.linear(other), 1 if op is Op.ADD else -1)
+            case Map(op=Op.MUL, operands=(one, Const(value=int(factor))) | (Const(value=int(factor)), one)):
+                return _sum({}, self.linear(one), factor)
         return None
+
+
+def _sum(one: Linear | None, other: Linear | None, factor: int) -> Linear | None:
+    """Return `one + factor * other`, without what cancels."""
+    if one is None or other is None:
+        return None
+    found = dict(one)
+    for name, coefficient in other.items():
+        found[name] = found.get(name, 0) + factor * coefficient
+    return {name: c for name, c in found.items() if c}

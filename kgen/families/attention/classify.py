@@ -13,16 +13,18 @@ from kgen.families.attention.form import (
     Coordinate,
     EpilogueLoad,
     LogsumexpAccess,
+    PageTable,
     ScoreLoad,
     TokenAccess,
 )
+from kgen.families.attention.pages import Pages, pages_of
 from kgen.families.extents import static_extents
 from kgen.families.gemm.classify import MAX_BATCH_MODES, strides_of
 from kgen.ir.access import Access
-from kgen.ir.attention import AttentionBody, attention_body
+from kgen.ir.attention import AttentionBody, attention_body, paged_load
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
-from kgen.ir.problem import Const, Index, Load, Map, Problem, operands_of
+from kgen.ir.problem import Const, Gather, Index, Load, Map, Problem, operands_of
 
 Fold = tuple[str, ...]  # axes that act as one, outermost first
 NARROW_RESULTS = frozenset({DType.BF16, DType.FP16})
@@ -67,6 +69,8 @@ class _Classifier:
         self.problem, self.body = problem, body
         self.definitions = problem.definitions()
         self.extents = static_extents(problem)
+        self.pages = pages_of(problem, body, self.extents)
+        self.table = self.walk(self.pages.table) if self.pages else None
         self.q, self.k, self.v = (self.operand(o) for o in (body.query, body.key, body.value))
         self.out = self.walk(body.out.access)
         self.lse = self.walk(body.logsumexp.store.access) if body.logsumexp else None
@@ -81,7 +85,6 @@ class _Classifier:
         body, roles = self.body, self.roles()
         scale, scaled, score_ops = self.scaled()
         queries = roles.m[0] if len(roles.m) == 1 else ""
-        keys = roles.n[0] if len(roles.n) == 1 else ""
         return AttentionForm(
             m=self.extent(roles.m),
             n=self.extent(roles.n),
@@ -92,6 +95,7 @@ class _Classifier:
             q=self.tokens(self.q, roles.m, roles.d, roles),
             k=self.tokens(self.k, roles.n, roles.d, roles),
             v=self.tokens(self.v, roles.n, roles.dv, roles),
+            pages=self.page_table(roles),
             out=self.tokens(self.out, roles.m, roles.dv, roles),
             mma_dtype=self.mma_dtype(),
             input_ops=any(self.computes(o) for o in (body.query, body.key, body.value)),
@@ -101,7 +105,7 @@ class _Classifier:
             score_ops=score_ops,
             score_loads=tuple(self.score_load(s, roles) for s in self.score_loads),
             coordinates=tuple(self.coordinate(s, roles) for s in self.score_statements if isinstance(s, Index)),
-            keys=self.bounds(queries, keys),
+            keys=self.bounds(queries, roles.n),
             empty_rows=body.empty_rows,
             output=self.output,
             epilogue_loads=tuple(self.epilogue_load(s, roles) for s in self.epilogue_loads),
@@ -118,8 +122,16 @@ class _Classifier:
         return _Walk(access, {a: s for a, s in found.along.items() if self.extents[a] != 1}, found.offset)
 
     def operand(self, value: str) -> _Walk:
+        if self.pages is not None and (paged := paged_load(self.problem, value)) is not None:
+            return self.through_pages(self.walk(paged.gather.access), self.pages)
         load = next(s for s in self.problem.needed(value) if isinstance(s, Load))
         return self.walk(load.access)
+
+    def through_pages(self, walk: _Walk, pages: Pages) -> _Walk:
+        """Return a walk over the keys of a page that goes on over the table's entries as if pages were neighbours."""
+        token = min(walk.along.get(axis, 0) for axis in self.body.output.axes if axis in walk.along)
+        further = {pages.entries: token * pages.size} if pages.entries else {}
+        return _Walk(walk.access, {**walk.along, **further}, walk.offset)
 
     def divided(self) -> str:
         """Return the value at which a row of the output is divided by its sum."""
@@ -137,12 +149,14 @@ class _Classifier:
     def roles(self) -> _Roles:
         live = [a for a, extent in self.extents.items() if extent != 1]
         d, n = set(self.body.scores.axes), set(self.body.output.axes)
-        in_k, in_v, scored = set(self.k.along), set(self.v.along), self.scored_axes()
+        paged = set(self.table.along) - n if self.table else set()
+        in_k, in_v, scored = set(self.k.along) | paged, set(self.v.along) | paged, self.scored_axes()
         dv = {a for a in live if a in in_v and a in self.out.along and a not in scored}
         rows = [a for a in live if a in self.out.along and a not in in_k | in_v]
         if any(a not in self.out.along and a not in d | n for a in live):
             raise self.refused("an axis is neither of its results nor summed over")
-        m = self.query_axis(rows, next(iter(n)) if len(n) == 1 else "")
+        keys = self.one([a for a in live if a in n], "keys")
+        m = self.query_axis(rows, keys)
         group_folds = self.folds([a for a in rows if a != m])
         batch = [a for a in live if a in self.out.along and a in in_k | in_v and a not in dv]
         modes = (*self.folds(batch), *group_folds[:-1])
@@ -151,7 +165,7 @@ class _Classifier:
             raise TooManyBatchAxesError(problem=self.problem.name, count=len(modes), axes=axes, limit=limit)
         return _Roles(
             (m,) if m else (),
-            self.one([a for a in live if a in n], "keys"),
+            keys,
             self.one([a for a in live if a in d], "head dim"),
             self.one([a for a in live if a in dv], "head dim of V"),
             (group_folds or [()])[-1],
@@ -164,11 +178,12 @@ class _Classifier:
         counted = {s.axis for s in self.score_statements if isinstance(s, Index)}
         return (set(self.q.along) | set(self.k.along) | loaded | counted) - set(self.body.scores.axes)
 
-    def query_axis(self, rows: list[str], keys: str) -> str | None:
+    def query_axis(self, rows: list[str], keys: Fold) -> str | None:
         """Return the axis of the queries: the one that a mask compares with the keys, else the longest of the rows."""
         for axis in rows:
-            bounds = key_bounds(self.definitions, self.body.score, axis, keys)
-            if (bounds.least, bounds.most) != (None, None):
+            bounds = self.bounds(axis, keys)
+            sliding = bounds.lengths is not None and bounds.lengths.sliding
+            if sliding or (bounds.least, bounds.most) != (None, None):
                 return axis
         counted = {s.axis for s in self.score_statements if isinstance(s, Index)}
         ordered = sorted(rows, key=lambda a: (a in counted, self.extents[a]))
@@ -176,7 +191,14 @@ class _Classifier:
 
     def everyone(self) -> list[_Walk]:
         loads = [self.walk(s.access) for s in (*self.score_loads, *self.epilogue_loads)]
-        return [self.q, self.k, self.v, self.out, *([self.lse] if self.lse else []), *loads]
+        return [self.q, self.k, self.v, self.out, *([self.lse] if self.lse else []), *self.table_rows(), *loads]
+
+    def table_rows(self) -> list[_Walk]:
+        """Return how the rows of the table are walked, one for each sequence."""
+        if self.table is None:
+            return []
+        rows = {axis: step for axis, step in self.table.along.items() if axis not in self.body.output.axes}
+        return [_Walk(self.table.access, rows, self.table.offset)]
 
     def folds(self, axes: list[str]) -> list[Fold]:
         """Join axes that every access walks with one stride, outermost in Q or else in the output first."""
@@ -209,6 +231,29 @@ class _Classifier:
             dim=walk.of(dim),
             group=walk.of(roles.group),
             batch=tuple(walk.of(f) for f in roles.batch),
+        )
+
+    def page_table(self, roles: _Roles) -> PageTable | None:
+        if self.pages is None or self.table is None:
+            return None
+        pages, table = self.pages, self.problem.tensor(self.pages.table.tensor).type
+        caches = [
+            (p.gather.position, self.problem.tensor(p.gather.access.tensor).type) for p in (pages.key, pages.value)
+        ]
+        (position, cache), _ = caches
+        k_page, v_page = (type_.strides[at] for at, type_ in caches)
+        return PageTable(
+            tensor=pages.table.tensor,
+            dtype=table.dtype,
+            offset=self.table.offset,
+            entries=self.table.along.get(pages.entries, 0),
+            group=self.table.of(roles.group),
+            batch=tuple(self.table.of(f) for f in roles.batch),
+            size=pages.size,
+            pages=cache.static_shape[position],
+            k_page=k_page,
+            v_page=v_page,
+            wraps=pages.key.wraps,
         )
 
     def score_load(self, load: Load, roles: _Roles) -> ScoreLoad:
@@ -252,7 +297,8 @@ class _Classifier:
     # Element types, scale and mask.
 
     def source(self, value: str) -> DType:
-        return next(s.dtype for s in self.problem.needed(value) if isinstance(s, Load))
+        paged = paged_load(self.problem, value)
+        return paged.gather.dtype if paged else next(s.dtype for s in self.problem.needed(value) if isinstance(s, Load))
 
     def mma_dtype(self) -> DType:
         """Return the type that both products are taken in: that of Q, K and V in memory.
@@ -290,7 +336,7 @@ class _Classifier:
 
     def computes(self, value: str) -> bool:
         """Return whether an operand is more than a multiple of a loaded element."""
-        return not isinstance(self.definitions[self.factor(value)[1]], Load)
+        return not isinstance(self.definitions[self.factor(value)[1]], Load | Gather)
 
     def scaled(self) -> tuple[float, str, tuple[Map, ...]]:
         """Return the scale of the products, the scaled value, and what leads from there to the score."""
@@ -306,5 +352,6 @@ class _Classifier:
         operands = self.factor(self.body.query)[0] * self.factor(self.body.key)[0]
         return scale * operands, value, tuple(left)
 
-    def bounds(self, queries: str, keys: str) -> KeyBounds:
-        return key_bounds(self.definitions, self.body.score, queries, keys)
+    def bounds(self, queries: str, keys: Fold) -> KeyBounds:
+        steps = {axis: self.extent(keys[i + 1 :]) for i, axis in enumerate(keys)}
+        return key_bounds(self.definitions, self.body.score, queries, steps)

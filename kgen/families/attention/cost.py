@@ -19,16 +19,19 @@ Columns = Mapping[str, np.ndarray]
 Array = Any  # np.ndarray of floats or ints, one entry per candidate
 
 PART_BYTES = 4  # of an element of the output that a split writes for the second kernel
+PARTS_AT_ONCE = 8  # that the second kernel loads before it needs the first
+PART_WAIT = 0.5  # of the latency of a load: parts lie in L2
+DRAWN = 0.7  # of what a unit can draw from memory, as its CTAs wait for their products, too; nobody measured it
 RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
-CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
-STARTS = 1.6  # latencies of a load that a CTA of its own waits before it multiplies, and after it stored
-LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
+CHAIN = 6  # MMA latencies that one tile of scores waits for: products, the row's maximum, the turn of a warp group
+ENDS = 1.0  # latencies of a load for what runs beside nothing: the first scores of a tile and its last values
+Q_WAIT = 1.7  # the same for a Q that can not arrive before the output of the tile before has left
 
 # What it reads of the fitted numbers of a device file.
 FITTED = (
     "fitted.launch",
     "fitted.load_latency",
-    "fitted.memory_efficiency",
+    "fitted.loop_efficiency",
     "fitted.unit_bandwidth",
     "fitted.mma_efficiency",
     "fitted.mma_latency",
@@ -65,25 +68,26 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     rows = columns["packed_rows"]
     heads = facts.batch * facts.ratio * facts.queries / np.maximum(rows, 1)
     tiles = ceil_div(rows, columns["tile_m"]) * np.maximum(heads, 0) * columns["splits"]
-    steps = _steps(columns, facts) / columns["splits"]
+    share, steps = _walks(columns, facts, device)
+    steps = steps / columns["splits"]
     slots = device.compute_units * np.maximum(columns["ctas_per_unit"], 1)
     waves = np.maximum(tiles / slots, 1.0) if facts.bounded else np.maximum(ceil_div(tiles, slots), 1)
-    waves = waves * _shares(columns, facts, device)
+    waves = waves * share
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
-    mma = columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
-    softmax = columns["softmax_cycles"] / boost
+    sharing = np.minimum(columns["ctas_per_unit"], np.maximum(ceil_div(tiles, device.compute_units), 1))
+    mma = sharing * columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
+    softmax = sharing * columns["softmax_cycles"] / boost
     l2 = _l2_step(columns, device, np.minimum(tiles, slots))
     both = np.maximum(mma, softmax) + (1 - columns["hidden"]) * np.minimum(mma, softmax)
-    smem = columns["smem_moved"] / device.arch.limit("smem_bytes_per_cycle").value / boost
+    smem = sharing * columns["smem_moved"] / device.arch.limit("smem_bytes_per_cycle").value / boost
     arrival = device.value("fitted.load_latency") / np.maximum(columns["stages"] - 1, 0.5)
     latency = np.maximum(arrival, CHAIN * device.value("fitted.mma_latency") / boost)
     step = np.maximum.reduce([both + CHAIN * device.value("fitted.mma_latency") / boost, l2, smem, latency])
     epilogue = columns["tile_m"] * facts.dv / (device.value("fitted.epilogue_rate") * 1e3)
-    starts = np.where(columns["persistent"] == 1, columns["q_waits"], STARTS)
-    tile = steps * step + epilogue + starts * device.value("fitted.load_latency")
-    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) * (columns["persistent"] == 0) if facts.bounded else 0.0
-    memory = _memory(facts, device, np.minimum(tiles, device.compute_units))
-    fill = np.full_like(memory, 2 * device.value("fitted.load_latency"))
+    ends = (ENDS + Q_WAIT * columns["q_waits"]) * device.value("fitted.load_latency")
+    tile = steps * step + epilogue + ends
+    memory = _memory(facts, device, tiles)
+    fill = 2 * device.value("fitted.load_latency") / sharing  # another CTA of the unit draws meanwhile
     parts = _parts(columns, facts, device)
     launch = device.value("fitted.launch")
     return AttentionTime(
@@ -96,7 +100,7 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
         fill=fill,
         parts=parts,
         launch=launch,
-        total=launch + fill + parts + np.maximum(waves * tile + left, memory),
+        total=launch + fill + parts + np.maximum(waves * tile, memory),
         tiles=tiles,
         steps=steps,
         waves=waves,
@@ -104,22 +108,12 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     )
 
 
-def _shares(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
-    """Return the work of the busiest CTA over the mean of all."""
-    keys = np.stack([columns["tile_m"], columns["tile_n"], columns["persistent"]])
-    found, places = np.unique(keys, axis=1, return_inverse=True)
-    walks = [walk_of(facts, device, int(m), int(n), persistent=bool(stay)) for m, n, stay in found.T]
-    return np.array([walk.share for walk in walks])[places.reshape(-1)]
-
-
-def _steps(columns: Columns, facts: AttentionFacts) -> Array:
-    """Return the tiles of keys that an average tile of rows visits: where a mask skips some, part of two is in vain."""
-    everything = ceil_div(facts.keys, columns["tile_n"])
-    if not facts.bounded:
-        return everything.astype(np.float64)
-    queries = columns["tile_m"] * facts.queries / np.maximum(columns["packed_rows"], 1)
-    wide = facts.mean_keys + np.minimum(queries, facts.queries) / 2
-    return np.minimum(everything, np.maximum(wide / columns["tile_n"] + 0.5, 1.0))
+def _walks(columns: Columns, facts: AttentionFacts, device: Device) -> tuple[Array, Array]:
+    """Return the work of the busiest CTA over the mean of all, and the tiles of keys that an average tile visits."""
+    found, places = np.unique(np.stack([columns["tile_m"], columns["tile_n"]]), axis=1, return_inverse=True)
+    walks = [walk_of(facts, device, int(m), int(n)) for m, n in found.T]
+    pairs = np.array([(walk.share, walk.steps) for walk in walks]).reshape(-1, 2)[places.reshape(-1)]
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _l2_step(columns: Columns, device: Device, active: Array) -> Array:
@@ -129,23 +123,30 @@ def _l2_step(columns: Columns, device: Device, active: Array) -> Array:
     return np.maximum(shared, columns["step_bytes"] / unit_rate)
 
 
-def _memory(facts: AttentionFacts, device: Device, active: Array) -> Array:
+def _memory(facts: AttentionFacts, device: Device, tiles: Array) -> Array:
     """Return the time of all operands' bytes past L2; few units cannot draw all that the memory gives."""
     rows, heads = facts.queries * facts.ratio * facts.batch, facts.batch
     operands = (rows + heads * facts.keys) * facts.d * facts.in_bytes + heads * facts.keys * facts.dv * facts.in_bytes
     scores = rows * facts.mean_keys * facts.score_load_bytes
     moved = operands + rows * facts.dv * facts.out_bytes + scores
-    rate = np.minimum(_memory_rate(device), np.maximum(active, 1) * device.value("fitted.unit_bandwidth") * 1e3)
-    return np.asarray(moved / rate, np.float64)
+    last = tiles % device.compute_units  # tiles that are left when every unit had as many
+    alone = np.maximum(last, 1) * DRAWN * device.value("fitted.unit_bandwidth") * 1e3
+    everyone = _memory_rate(device)
+    share = last / np.maximum(tiles, 1)
+    return np.asarray(moved * ((1 - share) / everyone + share / np.minimum(everyone, alone)), np.float64)
 
 
 def _parts(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
-    """Return the time of what splits write, and of the kernel that joins it; 0 without splits."""
+    """Return the time of what splits write, and of the kernel that joins it, which waits for some parts at a time."""
     rows = facts.queries * facts.ratio * facts.batch
     moved = 2 * PART_BYTES * rows * (facts.dv + 1) * columns["splits"]
-    return np.where(columns["splits"] > 1, moved / _memory_rate(device) + device.value("fitted.launch"), 0.0)
+    waits = ceil_div(columns["splits"], PARTS_AT_ONCE) * PART_WAIT * device.value("fitted.load_latency")
+    return np.where(columns["splits"] > 1, moved / _memory_rate(device) + waits + device.value("fitted.launch"), 0.0)
 
 
 def _memory_rate(device: Device) -> float:
-    """Return the bytes that the memory moves in a microsecond when every unit asks for them."""
-    return device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.memory_efficiency")
+    """Return the bytes that the memory moves in a microsecond when every unit reads: 4.46 TB/s of an H200.
+
+    Decode reads K and V at 4.47 to 4.50 there.
+    """
+    return device.value("quantities.memory_bandwidth") * 1e6 * device.value("fitted.loop_efficiency")

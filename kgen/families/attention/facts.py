@@ -31,8 +31,8 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
         k_major=_major(form.k, form.n, form.d),
         v_major=_major(form.v, form.n, form.dv),
         q_align=_align(form.q, base_align),
-        k_align=_align(form.k, base_align),
-        v_align=_align(form.v, base_align),
+        k_align=_align(form.k, base_align, form.pages.k_page if form.pages else 0),
+        v_align=_align(form.v, base_align, form.pages.v_page if form.pages else 0),
         out_align=_align(form.out, out_base_align),
         input_ops=int(form.input_ops),
         score_ops=len(form.score_ops),
@@ -40,6 +40,9 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
         score_load_bytes=sum(load.dtype.bytes for load in form.score_loads if load.queries and load.keys),
         epilogue_ops=sum(op.op is not Op.CAST for op in form.epilogue_ops) + len(form.epilogue_loads),
         logsumexp=int(form.logsumexp is not None),
+        q_shared=int(form.ratio > 1 and not form.q.group),
+        lengths=int(form.keys.lengths is not None and form.keys.lengths.exact),
+        page_size=form.pages.size if form.pages else 0,
     )
 
 
@@ -59,8 +62,11 @@ def _major(access: TokenAccess, tokens: int, dim: int) -> str:
     return "tokens" if access.tokens == 1 or tokens == 1 else "none"
 
 
-def _align(access: TokenAccess, base_align: int) -> int:
-    """Return the largest power of two up to 16 bytes that divides the base and every stride that is not 1."""
+def _align(access: TokenAccess, base_align: int, page: int = 0) -> int:
+    """Return the largest power of two up to 16 bytes that divides the base and every stride that is not 1.
+
+    `page` is the stride from page to page.
+    """
     size = access.dtype.bytes
-    steps = (s for s in (access.tokens, access.dim, access.group, *access.batch) if s != 1)
+    steps = (s for s in (access.tokens, access.dim, access.group, page, *access.batch) if s != 1)
     return gcd(MAX_ALIGN_BYTES, max(base_align, size), access.offset * size, *(s * size for s in steps))

@@ -30,6 +30,27 @@ class TokenAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class PageTable:
+    """K and V in pages: key n of a head is token `n % size` of page `table[n // size]`, one of `pages`.
+
+    `entries`, `group` and `batch` are the table's strides; `k_page` and `v_page` those from page to page of K and V,
+    whose `tokens` walk a page. With `wraps` a negative entry counts from the end, else there is none.
+    """
+
+    tensor: str
+    dtype: DType
+    offset: int
+    entries: int
+    group: int
+    batch: tuple[int, ...]
+    size: int
+    pages: int
+    k_page: int
+    v_page: int
+    wraps: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ScoreLoad:
     """A tensor that scores are modified with, or that masks them: the SSA value and where it is read from."""
 
@@ -83,7 +104,8 @@ class AttentionForm:
 
     `score_ops` lead from `scaled` (scale times the product) to `score`; inside of `keys` where these are exact, only
     to `keys.unmasked`. `epilogue_ops` lead from `output` (the divided row) to `result`. `input_ops`: an operand is
-    computed before its product, other than by a factor, which is part of `scale`.
+    computed before its product, other than by a factor, which is part of `scale`. Where `keys` has lengths, `length` is
+    how they are loaded, one of the `score_loads`.
     """
 
     m: int  # queries
@@ -95,6 +117,7 @@ class AttentionForm:
     q: TokenAccess
     k: TokenAccess
     v: TokenAccess
+    pages: PageTable | None
     out: TokenAccess
     mma_dtype: DType
     input_ops: bool
@@ -118,6 +141,12 @@ class AttentionForm:
         return "attention"
 
     @property
+    def length(self) -> ScoreLoad | None:
+        """Where the number of keys of a sequence is read from."""
+        lengths = self.keys.lengths
+        return next((load for load in self.score_loads if lengths and load.value == lengths.value), None)
+
+    @property
     def batch_count(self) -> int:
         """Number of heads of K and V in all batches."""
         return prod(self.batch)
@@ -138,8 +167,8 @@ class AttentionForm:
         heads = self.batch_count * self.ratio
         operands = (
             self.m * self.d * self.q.dtype.bytes * _distinct(self, self.q)
-            + self.n * self.d * self.k.dtype.bytes * _distinct(self, self.k)
-            + self.n * self.dv * self.v.dtype.bytes * _distinct(self, self.v)
+            + self.n * self.d * self.k.dtype.bytes * _distinct(self, self.k, self.pages)
+            + self.n * self.dv * self.v.dtype.bytes * _distinct(self, self.v, self.pages)
         )
         stored = self.m * heads * (self.dv * self.out.dtype.bytes + (4 if self.logsumexp else 0))
         return operands + stored + sum(_load_bytes(self, load) for load in self.score_loads)
@@ -150,10 +179,12 @@ class AttentionForm:
         return self.m * self.dv * self.ratio * self.batch_count == 0
 
 
-def _distinct(form: AttentionForm, access: TokenAccess) -> int:
-    """Return how many matrices of a tensor differ."""
-    count = form.ratio if access.group else 1
-    return count * prod(extent for extent, stride in zip(form.batch, access.batch, strict=True) if stride)
+def _distinct(form: AttentionForm, access: TokenAccess, pages: PageTable | None = None) -> int:
+    """Return how many matrices of a tensor differ, by its own strides or by those of its table."""
+    table = pages or access
+    count = form.ratio if access.group or table.group else 1
+    strides = zip(access.batch, table.batch, strict=True)
+    return count * prod(extent for extent, both in zip(form.batch, strides, strict=True) if any(both))
 
 
 def _load_bytes(form: AttentionForm, load: ScoreLoad) -> int:

@@ -1,7 +1,7 @@
 """What the attention rules may name: the facts of one problem, and the vocabulary they form with arch and device."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from kgen.families.gemm.rules_facts import ALIGNMENTS, DEVICE_FIELDS, OUT_DTYPES
 from kgen.rules.model import Value
@@ -21,12 +21,15 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "out_align": ALIGNMENTS,
     "input_ops": FLAGS,
     "bounded": FLAGS,
+    "q_shared": FLAGS,
     "logsumexp": FLAGS,
+    "lengths": FLAGS,
 }
 # Lets that every ISA's attention.rules defines: what the cost model reads of a candidate besides its axes.
 REQUIRED_LETS = (
     "threads",
     "ctas_per_unit",
+    "few_rows",  # 1: all rows that share keys are one tile, whose keys pass once
     "smem_bytes",
     "packed_rows",  # rows of Q that share keys: those of all heads of a group, or of one
     "mma_cycles",  # of the tensor cores, both products of one tile of scores
@@ -42,8 +45,11 @@ REQUIRED_LETS = (
 class AttentionFacts:
     """One attention as the rules and the cost model see it.
 
-    `batch` counts heads of K and V, `ratio` the query heads of each. A query sees `mean_keys` keys on average and
-    `most_keys` at most; `bounded` where a mask lets tiles be skipped. A tensor is major by its unit stride. An
+    `batch` counts heads of K and V, `ratio` the query heads of each, which read one Q where it is `q_shared`.
+    `padded_queries` is the power of two at or above `queries`. A query sees `mean_keys` keys on average and
+    `most_keys` at most; `bounded` where a mask lets tiles be skipped, `lengths` where a number of keys is read for each
+    sequence, and nothing else is masked but what `bounded` says. K and V are in pages of `page_size` keys, or in none
+    where it is 0. A tensor is major by its unit stride. An
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
     `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
     `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
@@ -76,10 +82,18 @@ class AttentionFacts:
     score_load_bytes: int = 0
     epilogue_ops: int = 0
     logsumexp: int = 0
+    q_shared: int = 0
+    lengths: int = 0
+    page_size: int = 0
+    padded_queries: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill in what follows from the other facts."""
+        object.__setattr__(self, "padded_queries", 1 << max(self.queries - 1, 0).bit_length())
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 ATTENTION_VOCABULARY = Vocabulary(

@@ -13,6 +13,7 @@ from kgen.frontend.expand.distances import DISTANCES
 from kgen.frontend.expand.losses import LOSSES
 from kgen.frontend.expand.movement import MOVEMENT
 from kgen.frontend.expand.norms import NORMS
+from kgen.frontend.expand.positions import POSITIONS
 from kgen.frontend.expand.reductions import REDUCTIONS
 from kgen.frontend.expand.scaled import SCALED
 from kgen.frontend.expand.softmax import SOFTMAX
@@ -26,6 +27,7 @@ EXPANSIONS: dict[str, tuple[str, dict[str, Argument], Rule]] = {
     **LOSSES,
     **DISTANCES,
     **MOVEMENT,
+    **POSITIONS,
     **SCALED,
     **ATTENTION,
 }

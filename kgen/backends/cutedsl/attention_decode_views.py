@@ -1,0 +1,46 @@
+"""What the templates of decode attention print: flat, printable values. Made by `attention_decode.py`."""
+
+from dataclasses import dataclass
+
+from kgen.backends.source.lines import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeView:
+    """What the templates of a persistent grid over heads and parts of their keys read.
+
+    `combines`: parts go to a second kernel. `outputs` are what the first one stores to and what it loads from besides
+    Q, K and V, as ", name, name". `row_at`, `q_tile` and `q_at` say how the rows of a tile are laid out, in words
+    `row_words` and `q_words`. `stored` is an element `x` of O as it is stored. The others are those of `AttentionView`.
+    """
+
+    combines: bool
+    key_blocks: str
+    first_block: str
+    row_words: str
+    row_at: str
+    q_words: str
+    q_tile: str
+    q_at: str
+    policy: str
+    modifies: bool
+    places_scores: bool
+    score_parameters: str
+    score_arguments: str
+    score_lines: Lines
+    score_result: str
+    masks_rows: bool
+    query: str
+    mask_lines: Lines
+    exp2_scale: str
+    empty_words: str
+    inverse_sum: str
+    inverse_total: str
+    stored: str
+    fused: str
+    epilogue_fused: str
+    epilogue_lines: Lines
+    epilogue_result: str
+    outputs: str
+    parameters: Lines
+    view_lines: Lines

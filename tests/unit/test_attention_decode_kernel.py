@@ -1,0 +1,108 @@
+"""The text of decode kernels: items, the parts of the keys, and the rows of a tile, against brute force."""
+
+import ast
+import random
+from dataclasses import dataclass, replace
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import attention_specs
+import pytest
+
+from kgen.backends.cutedsl.attention_decode import decode_view
+
+PLAIN = ("items", "batch_at", "item_at", "item_of", "key_blocks", "part_of", "row_at")
+NAMES = tuple(attention_specs.WALKS)
+MMA_M = 64
+
+
+def text_of(name: str) -> dict[str, Any]:
+    """Return the functions of a kernel.py that compute with whole numbers, and its rows."""
+    tree = ast.parse(attention_specs.files_of(name)["kernel.py"])
+    wanted = [s for s in tree.body if _name(s) in (*PLAIN, "Variant", "VARIANTS") or _name(s).startswith("CASE_")]
+    cutlass = SimpleNamespace(min=min, max=max, Int32=int)
+    names: dict[str, Any] = {"cutlass": cutlass, "dataclass": dataclass, "prod": prod}
+    exec(compile(ast.Module(wanted, []), f"{name}/kernel.py", "exec"), names)
+    return names
+
+
+def _name(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return getattr(statement, "name", "")
+
+
+def edited(v: Any, rng: random.Random) -> Any:
+    """Return a row of other extents, parts and steps."""
+    batch = tuple(rng.randint(1, 6) for _ in v.batch)
+    sizes = {"queries": rng.randint(1, 20), "keys": rng.randint(1, 900), "batch": batch}
+    bounds = {side: rng.randint(-100, 900) for side in ("least", "most") if hasattr(v, side)}
+    section = (batch or (1,))[-1]
+    return replace(v, **sizes, **bounds, section=section, tile_n=16 * rng.randint(1, 8), splits=rng.randint(1, 9))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_specs_walk_over_their_heads(name: str) -> None:
+    variant, (v,) = attention_specs.variant_of(name), text_of(name)["VARIANTS"]
+    assert variant.walks and variant.combined == (variant.splits > 1) == ("def combine(" in _text(name))
+    assert v.queries * v.ratio <= MMA_M and v.splits == variant.splits
+    assert len(_text(name).splitlines()) <= 850
+
+
+def _text(name: str) -> str:
+    return attention_specs.files_of(name)["kernel.py"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_items_are_every_part_of_every_head_once(name: str) -> None:
+    text, rng = text_of(name), random.Random(2)
+    (v,) = text["VARIANTS"]
+    for row in (v, *(edited(v, rng) for _ in range(20))):
+        found = [text["item_at"](row, index) for index in range(text["items"](row))]
+        assert sorted(found) == [(part, head) for part in range(row.splits) for head in range(prod(row.batch))]
+        assert [text["item_of"](row, part, head) for part, head in found] == list(range(len(found)))
+        heads = [text["batch_at"](row, head) for head in range(prod(row.batch))]
+        assert len(set(heads)) == len(heads) and all(
+            len(h) == len(row.batch) and all(0 <= c < e for c, e in zip(h, row.batch, strict=True)) for h in heads
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parts_hold_every_block_that_a_query_sees_once(name: str) -> None:
+    text, rng = text_of(name), random.Random(3)
+    (v,) = text["VARIANTS"]
+    for row in (v, *(edited(v, rng) for _ in range(40))):
+        blocks = text["key_blocks"](row)
+        parts = [text["part_of"](row, blocks, part) for part in range(row.splits)]
+        visited = [block for first, count in parts for block in range(first, first + count)]
+        assert visited == sorted(set(visited)) and blocks >= 1
+        seen = {n // row.tile_n for m in range(row.queries) for n in range(row.keys) if _sees(row, m, n)}
+        assert seen <= set(visited)
+        assert not seen or set(visited) == seen
+    assert min(count for _, count in (text["part_of"](v, text["key_blocks"](v), p) for p in range(v.splits))) >= 1
+
+
+def _sees(v: Any, m: int, n: int) -> bool:
+    return n - m <= getattr(v, "most", n) and n - m >= getattr(v, "least", -m)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rows_of_a_tile_are_all_queries_of_all_heads_that_share_keys(name: str) -> None:
+    text = text_of(name)
+    (v,) = text["VARIANTS"]
+    rows = [text["row_at"](v, row) for row in range(MMA_M)]
+    valid = [(m, group) for m, group in rows if m < v.queries and group < v.ratio]
+    assert sorted(valid) == [(m, group) for m in range(v.queries) for group in range(v.ratio)]
+    if v.ratio > 1:  # as a box of TMA lies in smem: its first mode fastest
+        assert rows == [(row % v.q_rows, row // v.q_rows) for row in range(MMA_M)] and MMA_M % v.q_rows == 0
+
+
+def test_keys_and_values_that_heads_share_stay_in_l2() -> None:
+    assert "EVICT_FIRST" in _text("decode") and decode_view(attention_specs.variant_of("decode")).policy
+    assert "EVICT_FIRST" not in _text("decode_shared_keys")
+
+
+def test_a_row_without_keys_gives_what_the_reference_gives() -> None:
+    assert "cutlass.select_(total == 0.0, ACC(0.0)" in _text("decode_padding")
+    assert "inverse = cute.arch.rcp_approx(total)" in _text("decode_alibi")
