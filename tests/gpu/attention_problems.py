@@ -1,6 +1,7 @@
 """Random attentions: problem `index` is the same in every run, and is a text and a list of tensors.
 
-The first PREFILL have any number of queries, the others few: a decoding step over a cache. How it is written, its
+The first PREFILL have any number of queries, the others few: a decoding step over a cache, from DECODE on with a
+length for each sequence, or with the pages of a cache. How it is written, its
 mask, what scores are modified with, layouts and ratios turn at different speeds, so that the problems meet most pairs;
 lengths, dims and the rest are drawn from a generator seeded with the index.
 """
@@ -16,7 +17,8 @@ import torch.nn.functional as F
 from problems import Operand
 
 PREFILL = 60
-COUNT = 84
+DECODE = 84
+COUNT = 108
 DIMS = (64, 128, 80, 96, 256, 40, 192, 72, 128, 64, 160)
 RATIOS = (1, 2, 1, 8, 4)
 LAYOUTS = ("heads", "tokens", "packed", "padded")
@@ -54,7 +56,12 @@ class AttentionProblem:
         """Return each operand and the storage it lies in; masks are drawn as flags."""
         made = [operand.make(device, 100 * self.index + place) for place, operand in enumerate(self.operands)]
         return [
-            _flags(*one) if operand.name == "mask" else one for operand, one in zip(self.operands, made, strict=True)
+            _flags(*one)
+            if operand.name == "mask"
+            else _counted(one[0], int(operand.scale))
+            if operand.name in ("lengths", "table")
+            else one
+            for operand, one in zip(self.operands, made, strict=True)
         ]
 
     def __str__(self) -> str:
@@ -65,6 +72,12 @@ def _flags(view: torch.Tensor, base: torch.Tensor) -> tuple[torch.Tensor, torch.
     """Return a mask of drawn bytes as one of flags, three of four true."""
     flags = (view.to(torch.int32) % 4) != 0
     return flags, flags
+
+
+def _counted(view: torch.Tensor, limit: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return drawn bytes as whole numbers below a limit."""
+    numbers = ((view.long() + 128) * 7919 % limit).to(view.dtype)
+    return numbers, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,8 @@ class _Sizes:
 def problem(index: int) -> AttentionProblem:
     """Return the problem of that index."""
     rng = random.Random(index)
+    if index >= DECODE:
+        return _measured(index, rng)
     if index >= PREFILL:
         return _decode(index, rng)
     sizes = _draw(index, rng)
@@ -243,3 +258,41 @@ def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -
     elif mask in dropped:
         lines.append(f"s = s.masked_fill({dropped[mask]}, float('-inf'))")
     return [*lines, "return s.softmax(-1).to(v.dtype) @ v"]
+
+
+PAGE_SIZES = (16, 64, 256)
+
+
+def _measured(index: int, rng: random.Random) -> AttentionProblem:
+    """Return a problem with a length for each sequence; every other one reads its cache through a table of pages."""
+    n = index - DECODE
+    queries, ratio = DECODE_QUERIES[n % len(DECODE_QUERIES)], DECODE_RATIOS[n % len(DECODE_RATIOS)]
+    d, kv_heads, dtype = DIMS[n % len(DIMS)], rng.choice((1, 2, 8)), DTYPES[n % len(DTYPES)]
+    size = PAGE_SIZES[n // 2 % len(PAGE_SIZES)] if n % 2 else 0
+    keys = rng.randint(500, 5000)
+    keys = -(-keys // size) * size if size else keys
+    batch = min(rng.choice((1, 2, 7, rng.randint(30, 150))), max(MOST_ELEMENTS // (keys * kv_heads * d), 1))
+    s = _Sizes(batch, kv_heads, ratio, queries, keys, d, d)
+    operands = [Operand("q", (batch, queries, s.heads, d), dtype)]
+    whole = "int32" if n % 3 else "int64"
+    if size:
+        pages = batch * keys // size + 3
+        operands += [Operand(name, (pages, size, kv_heads, d), dtype) for name in "kv"]
+        operands.append(Operand("table", (batch, keys // size), whole, scale=pages))
+        lines = ["k, v = (x[table].flatten(1, 2) for x in (k, v))"]
+    else:
+        operands += [Operand(name, (batch, keys, kv_heads, d), dtype) for name in "kv"]
+        lines = []
+    lines += ["q, k, v = (t.transpose(1, 2) for t in (q, k, v))"]
+    if n % 7 != 1:
+        operands.append(Operand("lengths", (batch,), whole, scale=keys + 1))
+        lines += [
+            "rows, columns = (torch.arange(t.shape[2], device=q.device) for t in (q, k))",
+            "mask = (columns <= lengths[:, None, None] - q.shape[2] + rows[:, None])[:, None]"
+            if queries > 1
+            else "mask = (columns < lengths[:, None])[:, None, None]",
+        ]
+    options = (["attn_mask=mask"] if n % 7 != 1 else []) + (["enable_gqa=True"] if ratio > 1 else [])
+    lines.append(f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})")
+    words = ", ".join(("decode", f"pages of {size}" if size else "lengths", dtype, str(s)))
+    return AttentionProblem(index, words, tuple(operands), tuple(lines))

@@ -155,6 +155,44 @@ def _shared(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
+def _lengths(q, k, v, lengths):
+    k, v = k.transpose(1, 2), v.transpose(1, 2)
+    mask = (torch.arange(k.shape[2], device=q.device) < lengths[:, None])[:, None, None]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def _last_queries(q, k, v, lengths):
+    """The queries are the last tokens of each sequence."""
+    k, v = k.transpose(1, 2), v.transpose(1, 2)
+    rows, columns = (torch.arange(t.shape[2], device=q.device) for t in (q, k))
+    mask = columns <= (lengths[:, None, None] - q.shape[2] + rows[:, None])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None], enable_gqa=True)
+
+
+def _lengths_and_mask(q, k, v, lengths, mask):
+    keep = (torch.arange(k.shape[1], device=q.device) < lengths[:, None]) & mask
+    k, v = k.transpose(1, 2), v.transpose(1, 2)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=keep[:, None, None], enable_gqa=True)
+
+
+def _pages(q, k, v, table, lengths):
+    return _lengths(q, *(x[table].flatten(1, 2) for x in (k, v)), lengths)
+
+
+def _pages_alone(q, k, v, table):
+    k, v = (x.index_select(0, table.flatten()).view(len(table), -1, *x.shape[2:]).transpose(1, 2) for x in (k, v))
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _pages_heads_first(q, k, v, table, lengths):
+    k, v = (x[table].transpose(1, 2).flatten(2, 3) for x in (k, v))
+    return _last_queries(q, k.transpose(1, 2), v.transpose(1, 2), lengths)
+
+
+def _pool(pages: int, size: int, heads: int, d: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return e(pages, size, heads, d), e(pages, size, heads, d)
+
+
 def _shared_keys(q, k, v):
     k = k.expand(q.shape[0], -1, -1, -1)
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
@@ -185,6 +223,22 @@ WALKS: dict[str, tuple[Any, ...]] = {
     "decode_softcap": (_decode_softcap, *_grouped(4, 2, 3000, 128)),
     "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
     "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
+    "decode_lengths": (_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),
+    "decode_lengths_whole": (_lengths, e(140, 16, 1, 64), *_cache(140, 600, 2, 64), e(140, dtype=torch.int64)),
+    "decode_last_queries": (_last_queries, e(9, 16, 3, 128), *_cache(9, 2000, 4, 128), e(9, dtype=torch.int32)),
+    "decode_lengths_mask": (
+        *(_lengths_and_mask, e(9, 16, 1, 128), *_cache(9, 2000, 4, 128)),
+        *(e(9, dtype=torch.int32), e(9, 2000, dtype=BOOL)),
+    ),
+    "decode_pages_16": (
+        *(_pages, e(16, 32, 1, 128), *_pool(3000, 16, 8, 128)),
+        *(e(16, 128, dtype=torch.int32), e(16, dtype=torch.int32)),
+    ),
+    "decode_pages_64": (_pages_alone, e(9, 16, 1, 64), *_pool(500, 64, 4, 64), e(9, 30, dtype=torch.int32)),
+    "decode_pages_256": (
+        *(_pages_heads_first, e(9, 16, 3, 128), e(99, 4, 256, 128), e(99, 4, 256, 128)),
+        *(e(9, 7, dtype=torch.int64), e(9, dtype=torch.int64)),
+    ),
     "decode_shared_keys": (_shared_keys, e(16, 8, 1, 128), e(1, 2, 2000, 128), e(16, 2, 2000, 128)),
     "decode_shared": (_shared, e(16, 8, 1, 128), e(1, 2, 2000, 128), e(1, 2, 2000, 128)),
 }

@@ -13,15 +13,20 @@ import pytest
 from kgen.backends.cutedsl.attention_decode import decode_view
 
 PLAIN = ("items", "batch_at", "item_at", "item_of", "key_blocks", "part_of", "row_at")
+OF_MEMORY = ("length_of", "blocks_of", "box_n", "page_at", "wrapped")
 NAMES = tuple(attention_specs.WALKS)
+MEASURED = tuple(n for n in NAMES if attention_specs.variant_of(n).form.length is not None)
+PAGED = tuple(n for n in NAMES if attention_specs.variant_of(n).form.pages is not None)
 MMA_M = 64
 
 
 def text_of(name: str) -> dict[str, Any]:
     """Return the functions of a kernel.py that compute with whole numbers, and its rows."""
     tree = ast.parse(attention_specs.files_of(name)["kernel.py"])
-    wanted = [s for s in tree.body if _name(s) in (*PLAIN, "Variant", "VARIANTS") or _name(s).startswith("CASE_")]
-    cutlass = SimpleNamespace(min=min, max=max, Int32=int)
+    wanted = [
+        s for s in tree.body if _name(s) in (*PLAIN, *OF_MEMORY, "Variant", "VARIANTS") or _name(s).startswith("CASE_")
+    ]
+    cutlass = SimpleNamespace(min=min, max=max, Int32=int, select_=lambda c, yes, no: yes if c else no)
     names: dict[str, Any] = {"cutlass": cutlass, "dataclass": dataclass, "prod": prod}
     exec(compile(ast.Module(wanted, []), f"{name}/kernel.py", "exec"), names)
     return names
@@ -47,7 +52,7 @@ def test_all_specs_walk_over_their_heads(name: str) -> None:
     variant, (v,) = attention_specs.variant_of(name), text_of(name)["VARIANTS"]
     assert variant.walks and variant.combined == (variant.splits > 1) == ("def combine(" in _text(name))
     assert v.queries * v.ratio <= MMA_M and v.splits == variant.splits
-    assert len(_text(name).splitlines()) <= 850
+    assert len(_text(name).splitlines()) <= 900
 
 
 def _text(name: str) -> str:
@@ -96,6 +101,37 @@ def test_the_rows_of_a_tile_are_all_queries_of_all_heads_that_share_keys(name: s
     assert sorted(valid) == [(m, group) for m in range(v.queries) for group in range(v.ratio)]
     if v.ratio > 1:  # as a box of TMA lies in smem: its first mode fastest
         assert rows == [(row % v.q_rows, row // v.q_rows) for row in range(MMA_M)] and MMA_M % v.q_rows == 0
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_blocks_beyond_the_length_of_a_sequence_are_left_out(name: str) -> None:
+    text, rng = text_of(name), random.Random(4)
+    (v,), lengths = text["VARIANTS"], attention_specs.variant_of(name).form.keys.lengths
+    for row in (v, *(edited(v, rng) for _ in range(20))):
+        for number in (0, 1, -5, row.keys, row.keys + 1000, 1 << 40, -(1 << 40), rng.randint(0, row.keys)):
+            batch = tuple(extent - 1 for extent in row.batch)
+            length = text["length_of"](row, {(0, *batch): number}, batch)
+            blocks = text["blocks_of"](row, text["key_blocks"](row), length)
+            parts = [text["part_of"](row, blocks, part) for part in range(row.splits)]
+            visited = [block for first, count in parts for block in range(first, first + count)]
+            most = {m: number + lengths.extra + (m if lengths.sliding else 0) for m in range(row.queries)}
+            seen = {n // row.tile_n for m, end in most.items() for n in range(min(end, row.keys)) if _sees(row, m, n)}
+            assert visited == sorted(seen) and all(count >= 0 for _, count in parts)
+
+
+@pytest.mark.parametrize("name", PAGED)
+def test_boxes_are_pages_or_parts_of_one(name: str) -> None:
+    text, (v,) = text_of(name), text_of(name)["VARIANTS"]
+    pages = [(16, 16), (16, 64), (16, 96), (64, 64), (64, 32), (256, 64), (8, 128), (v.page, v.tile_n)]
+    for size, tile_n in pages:
+        row = replace(v, page=size, tile_n=tile_n, keys=size * 7)
+        box = text["box_n"](row)
+        assert tile_n % box == 0 and size % box == 0
+        for key in range(0, -(-row.keys // tile_n) * tile_n, box):
+            entry, at_page = text["page_at"](row, key)
+            assert 0 <= entry < 7 and (key >= row.keys or at_page * box + entry * size == key)
+    if "wrapped" in text:
+        assert [text["wrapped"](v, page) for page in (0, 3, -1)] == [0, 3, v.pages - 1]
 
 
 def test_keys_and_values_that_heads_share_stay_in_l2() -> None:

@@ -67,7 +67,7 @@ WARP_GROUP = 128  # threads that issue one wgmma together
 MMA_M = 64  # rows of one wgmma instruction
 MMA_K = 16  # what one wgmma sums
 LOG2_E = 1.4426950408889634
-EVICT_FIRST = 0x12F0000000000000  # policy of L2 for what is read once: K and V
+EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 
 
@@ -318,7 +318,7 @@ def load_block(pipe, write, tma, source, target):
     """Bring one tile of keys or values to its stage, when that is free."""
     pipe.producer_acquire(write)
     barrier = pipe.producer_get_barrier(write)
-    cute.copy(tma, source, target[None, write.index], tma_bar_ptr=barrier, cache_policy=cutlass.Int64(EVICT_FIRST))
+    cute.copy(tma, source, target[None, write.index], tma_bar_ptr=barrier, cache_policy=EVICT_FIRST)
     write.advance()
     return write
 
@@ -338,10 +338,10 @@ def load_items(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK
         part, head = item_at(v, index)
         batch = batch_at(v, head)
         q_at, k_at, v_at = of_tensor((0, *batch), v.q_modes), of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
+        first, count = part_of(v, blocks, part)
         pipe_q.producer_acquire(write_q)
         cute.copy(tma_q, gQ[(None, 0, 0, *q_at)], sQ[None, 0], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
         write_q.advance()
-        first, count = part_of(v, blocks, part)
         for block in cutlass.range(first, first + count, unroll=1):
             write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
             write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block, *v_at)], sV)
@@ -511,10 +511,7 @@ def attend(v: cutlass.Constexpr, pipes, reads, operands, registers, work, where)
     read_q, read_k, read_v = reads
     mma_o, tQ, tK, tV, tP = operands
     acc_s, acc_o, p, row_max, row_sum, rescale = registers
-    (batch, (first, count)), (row, column) = work, where
-    row_max.fill(-ACC.inf)
-    row_sum.fill(0.0)
-    acc_o.fill(0.0)
+    (batch, first, count), (row, column) = work, where
     pipe_q.consumer_wait(read_q)
     pipe_k.consumer_wait(read_k)
     scores(v, acc_s, tQ, tK, 0, read_k.index)
@@ -563,7 +560,10 @@ def consume_items(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums
     while index < items(v):
         part, head = item_at(v, index)
         batch = batch_at(v, head)
-        work, reads = (batch, part_of(v, blocks, part)), (read_q, read_k, read_v)
+        row_max.fill(-ACC.inf)
+        row_sum.fill(0.0)
+        acc_o.fill(0.0)
+        work, reads = (batch, *part_of(v, blocks, part)), (read_q, read_k, read_v)
         read_q, read_k, read_v = attend(v, pipes, reads, operands, registers, work, where)
         store_part(v, acc_o, row_max, row_sum, index, *where, mParts, mSums)
         index += cute.arch.grid_dim()[0]
@@ -596,8 +596,8 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     pipes = (pipe_q, pipe_k, pipe_v)
     pipeline.pipeline_init_arrive(cluster_shape_mn=(1, 1), is_relaxed=True)
     gQ = cute.local_tile(mQ, q_tile(v), (None,) * cute.rank(mQ))  # (rows, d, 1, 1, *batch)
-    gK = cute.local_tile(mK, (v.tile_n, v.d_pad), (None,) * cute.rank(mK))  # (tile_n, d, n, 1, *batch)
-    gV = cute.local_tile(mV, (v.dv_pad, v.tile_n), (None,) * cute.rank(mV))  # (dv, tile_n, 1, n, *batch)
+    gK = cute.local_tile(mK, (v.tile_n, v.d_pad), (None,) * cute.rank(mK))  # (keys, d, n, 1, *batch)
+    gV = cute.local_tile(mV, (v.dv_pad, v.tile_n), (None,) * cute.rank(mV))  # (dv, keys, 1, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(1, 1))
     if warp_index < 4:
@@ -635,7 +635,8 @@ def launch_attention(
     mParts = cute.make_tensor(parts.iterator, cute.make_layout((v.dv, rows, items(v))))
     mSums = cute.make_tensor(sums.iterator, cute.make_layout((rows, items(v))))
     load = cpasync.CopyBulkTensorTileG2SOp()
-    q_box, k_box, v_box = (cute.slice_(layout(v), (None, None, 0)) for layout in (q_layout, k_layout, v_layout))
+    layouts = (q_layout(v), k_layout(v), v_layout(v))
+    q_box, k_box, v_box = (cute.slice_(layout, (None, None, 0)) for layout in layouts)
     tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_box, q_tile(v))
     tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_box, (v.tile_n, v.d_pad))
     tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_box, (v.dv_pad, v.tile_n))

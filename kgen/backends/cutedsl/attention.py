@@ -2,7 +2,14 @@
 
 from dataclasses import fields
 
-from kgen.backends.cutedsl.attention_decode import PARTS, decode_templates, decode_view, reads_once
+from kgen.backends.cutedsl.attention_decode import (
+    PARTS,
+    decode_parameters,
+    decode_templates,
+    decode_tensors,
+    decode_view,
+    reads_once,
+)
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import (
     attention_view,
@@ -12,6 +19,7 @@ from kgen.backends.cutedsl.attention_device import (
     section_templates,
     tensors,
 )
+from kgen.backends.cutedsl.attention_lengths import printed_form
 from kgen.backends.cutedsl.attention_rows import attention_rules_view, case_view, fields_of, row_view
 from kgen.backends.cutedsl.attention_views import AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
@@ -34,7 +42,8 @@ _INT32_LIMIT = 2**31
 def attention_part(source: AttentionSource) -> Product:
     """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
     plan, shown = source.plan, dict(source.shown)
-    form = plan.variants[0].form
+    first = plan.variants[0]
+    taken = decode_tensors(first) if first.walks else tensors(first.form)
     problems = (p for program in source.programs.values() for p in program.problems)
     types = {t.name: t.type for p in problems for t in p.tensors}
     return Product(
@@ -43,10 +52,10 @@ def attention_part(source: AttentionSource) -> Product:
             PartVariant(v.name, "launch_attention", "rules_attention", _signature(v, source)) for v in plan.variants
         ),
         arguments=(
-            *(passed_tensor(shown[t], types[t].dtype is DType.BOOL) for t in tensors(form)),
+            *(passed_tensor(shown[t], types[t].dtype is DType.BOOL) for t in taken),
             *(shown[t] for t in source.workspace),
         ),
-        tensors=frozenset(tensors(form)),
+        tensors=frozenset(taken),
     )
 
 
@@ -61,7 +70,7 @@ def _kernel(plan: AttentionPlan) -> KernelView:
         imports=_imports(view),
         constants=_constants(first),
         fields=fields_of(first),
-        cases=tuple(case_view(v.case, v.form) for v in plan.variants),
+        cases=tuple(case_view(v) for v in plan.variants),
         rows=tuple(row_view(v) for v in plan.variants),
         rules=(attention_rules_view(first, plan.device),),
         sections=(*library_sections(view), *sections),
@@ -95,7 +104,9 @@ def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
     types = {t.name: t.type for p in program.problems for t in p.tensors}
     wide = {form.q.tensor, form.k.tensor, form.v.tensor} | source.made
     lines: list[str] = []
-    for name, tensor in zip(parameters(form), tensors(form), strict=True):
+    names = decode_parameters(variant) if variant.walks else parameters(form)
+    found = decode_tensors(variant) if variant.walks else tensors(form)
+    for name, tensor in zip(names, found, strict=False):  # parts come behind the tensors of the program
         type_ = types[tensor]
         align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
         shown = source.shown[tensor]
@@ -126,7 +137,7 @@ def _imports(view: AttentionView | DecodeView) -> Lines:
 
 
 def _constants(variant: AttentionVariant) -> Lines:
-    form = variant.form
+    form = printed_form(variant)
     lines = [
         f"IN = {ELEMENT_TYPES[form.mma_dtype]}  # of Q, K and V, and of the weights",
         f"OUT = {ELEMENT_TYPES[form.out.dtype]}",
@@ -137,7 +148,7 @@ def _constants(variant: AttentionVariant) -> Lines:
         "LOG2_E = 1.4426950408889634",
     ]
     if variant.walks and reads_once(form):
-        lines.append("EVICT_FIRST = 0x12F0000000000000  # policy of L2 for what is read once: K and V")
+        lines.append("EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V")
     indexes = variant.walks or form.logsumexp or form.epilogue_loads or modifies(form)
     return (*lines, _index(form)) if indexes else tuple(lines)
 

@@ -1,42 +1,68 @@
 """DecodeView: the text of an attention whose few rows per head of K and V are one tile, walked by a persistent grid."""
 
+from dataclasses import replace
 from typing import Final
 
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import FOLDER as PREFILL
-from kgen.backends.cutedsl.attention_device import attention_view, parameters, tensor_views
+from kgen.backends.cutedsl.attention_device import attention_view, parameters, tensor_views, tensors
+from kgen.backends.cutedsl.attention_lengths import masks_by_length, measured, printed_form
+from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.attention.form import AttentionForm
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention_decode"
 PARTS: Final = ("parts", "sums")  # parameters of the launch function, where keys are split
+_FIRST: Final = "max(v.least, 0) // v.tile_n"  # block of keys
 _PACKED: Final = "(v.q_rows, MMA_M // v.q_rows)"
 
 
 def decode_view(variant: AttentionVariant) -> DecodeView:
     """Return what the device templates print for a variant."""
-    form, prefill, combines = variant.form, attention_view(variant), variant.combined
+    form, combines = printed_form(variant), variant.combined
+    prefill = attention_view(replace(variant, form=form))
     packed = bool(variant.choice.candidate.value("pack_gqa"))
     after = prefill.epilogue_fused
+    measures, masks = measured(variant) is not None, masks_by_length(variant)
+    lengths, table = ", mLengths" if measures else "", ", mTable" if form.pages else ""
+    outputs = f", {'mParts, mSums' if combines else 'mO'}{prefill.fused}{'' if combines else after}"
+    sliding = form.keys.lengths is not None and form.keys.lengths.sliding
+    passed = f"tma_q, mQ, tma_k, mK, tma_v, mV{lengths}{table}{outputs}".split(", ")
     return DecodeView(
         combines=combines,
+        measures=measures,
+        length_words="how many keys its first query sees" if sliding else "how many keys a sequence has",
+        seen="length + (v.queries - 1)" if sliding else "length",
+        seen_blocks=_minus_first("(seen + v.tile_n - 1) // v.tile_n", form),
+        length=", length" if masks else "",
+        lengths=lengths,
+        paged=form.pages is not None,
+        wraps=form.pages is not None and form.pages.wraps,
+        page=_page(form),
+        page_words=", page" if form.pages else "",
+        table=table,
+        walked_keys="v.page" if form.pages else "v.keys",
+        box_n="box_n(v)" if form.pages else "v.tile_n",
+        load_head=_load_head(lengths + table),
+        kernel_head=bracketed("def attention(", ("v: cutlass.Constexpr", "blocks: cutlass.Int32", *passed), "):"),
+        launch_call=bracketed("attention(", ("v", "blocks", *passed), ").launch(", indent=4),
         key_blocks=_key_blocks(form),
-        first_block="max(v.least, 0) // v.tile_n + first" if form.keys.least is not None else "first",
+        first_block=f"{_FIRST} + first" if form.keys.least is not None else "first",
         row_words=": the queries of a head, then those of the next one" if packed else "",
         row_at="row % v.q_rows, row // v.q_rows" if packed else "row, 0",
         q_words="the queries of all heads that share keys" if packed else "64 rows",
         q_tile=f"({_PACKED}, v.d_pad)" if packed else "(MMA_M, v.d_pad)",
         q_at="of_tensor(batch, v.q_modes[1:])" if packed else "of_tensor((0, *batch), v.q_modes)",
-        policy=", cache_policy=cutlass.Int64(EVICT_FIRST)" if reads_once(form) else "",
+        policy=", cache_policy=EVICT_FIRST" if reads_once(form) else "",
         modifies=prefill.modifies,
         places_scores=prefill.places_scores,
         score_parameters=prefill.score_parameters,
         score_arguments=prefill.score_arguments,
         score_lines=prefill.score_lines,
         score_result=prefill.score_result,
-        masks_rows=prefill.masks_rows,
+        masks_rows=prefill.masks_rows or (masks and sliding),
         query="row_at(v, row + i // 2 % 2 * 8)[0]" if packed else prefill.query,
-        mask_lines=prefill.mask_lines,
+        mask_lines=_mask_lines(prefill.mask_lines, masks, sliding),
         exp2_scale=prefill.exp2_scale,
         empty_words=prefill.empty_words,
         inverse_sum=prefill.inverse_sum,
@@ -46,10 +72,23 @@ def decode_view(variant: AttentionVariant) -> DecodeView:
         epilogue_fused=after,
         epilogue_lines=prefill.epilogue_lines,
         epilogue_result=prefill.epilogue_result,
-        outputs=f", {'mParts, mSums' if combines else 'mO'}{prefill.fused}{'' if combines else after}",
-        parameters=(*parameters(form), *(PARTS if combines else ())),
-        view_lines=tensor_views(form, packed=packed),
+        outputs=outputs,
+        parameters=decode_parameters(variant),
+        view_lines=_view_lines(variant, form, packed=packed),
     )
+
+
+def decode_parameters(variant: AttentionVariant) -> tuple[str, ...]:
+    """Return the parameters of the launch function, tensors by their roles."""
+    read = [*(["lengths"] if measured(variant) else []), *(["table"] if variant.form.pages else [])]
+    return (*parameters(printed_form(variant)), *read, *(PARTS if variant.combined else ()))
+
+
+def decode_tensors(variant: AttentionVariant) -> tuple[str, ...]:
+    """Return the tensors of the program that these parameters are, which the parts at the end are not."""
+    length, pages = measured(variant), variant.form.pages
+    read = [*([length.tensor] if length else []), *([pages.tensor] if pages else [])]
+    return (*tensors(printed_form(variant)), *read)
 
 
 def decode_templates(view: DecodeView) -> tuple[str, ...]:
@@ -74,12 +113,47 @@ def decode_templates(view: DecodeView) -> tuple[str, ...]:
 
 def reads_once(form: AttentionForm) -> bool:
     """Return whether every head of K and V is the operand of one item alone: L2 need not keep what was read."""
-    heads = [e for e in form.batch if e > 1]
-    walks = ([s for e, s in zip(form.batch, x.batch, strict=True) if e > 1] for x in (form.k, form.v))
-    return all(len(strides) == len(heads) and all(strides) for strides in walks)
+    table = form.pages.batch if form.pages else (0,) * len(form.batch)
+    walks = (zip(form.batch, x.batch, table, strict=True) for x in (form.k, form.v))
+    return all(extent == 1 or stride or entry for walk in walks for extent, stride, entry in walk)
 
 
 def _key_blocks(form: AttentionForm) -> str:
     last = "v.keys" if form.keys.most is None else "min(v.keys, max(v.queries + v.most, 1))"
     blocks = f"-(-{last} // v.tile_n)"
-    return blocks if form.keys.least is None else f"max({blocks} - max(v.least, 0) // v.tile_n, 1)"
+    return blocks if form.keys.least is None else f"max({_minus_first(blocks, form)}, 1)"
+
+
+def _minus_first(blocks: str, form: AttentionForm) -> str:
+    return blocks if form.keys.least is None else f"{blocks} - {_FIRST}"
+
+
+def _mask_lines(lines: Lines, masks: bool, sliding: bool) -> Lines:
+    """Return the statements of the condition `inside`, which a length bounds, too."""
+    return (*lines, f"inside = inside & (n < length{' + m' if sliding else ''})") if masks else lines
+
+
+def _page(form: AttentionForm) -> str:
+    """Return a page's number by an entry of the table."""
+    if form.pages is None:
+        return ""
+    entry = "mTable[(entry, *batch)]"
+    return f"wrapped(v, {entry})" if form.pages.wraps else f"cutlass.Int32({entry})"
+
+
+def _load_head(tables: str) -> Lines:
+    given = "v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV"
+    return bracketed("def load_items(", f"{given}{tables}".split(", "), "):")
+
+
+def _view_lines(variant: AttentionVariant, form: AttentionForm, *, packed: bool) -> Lines:
+    lines = list(tensor_views(form, packed=packed))
+    if (length := measured(variant)) is not None:
+        pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
+        layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"
+        lines += bracketed("mLengths = cute.make_tensor(", (pointer, layout), ")", indent=4)
+    if (pages := form.pages) is not None:
+        pointer = "table.iterator + v.table_offset" if pages.offset else "table.iterator"
+        layout = "cute.make_layout((-(-v.keys // v.page), *v.batch), stride=v.table_stride)"
+        lines += bracketed("mTable = cute.make_tensor(", (pointer, layout), ")", indent=4)
+    return tuple(lines)

@@ -11,10 +11,29 @@ class DecodeView:
 
     `combines`: parts go to a second kernel. `outputs` are what the first one stores to and what it loads from besides
     Q, K and V, as ", name, name". `row_at`, `q_tile` and `q_at` say how the rows of a tile are laid out, in words
-    `row_words` and `q_words`. `stored` is an element `x` of O as it is stored. The others are those of `AttentionView`.
+    `row_words` and `q_words`. `measures`: a number in memory says how many keys an item has, `length` passes it to the
+    mask, `seen` and `seen_blocks` are the keys and blocks that it leaves. `paged`: K and V are read through a table,
+    `box_n` keys at once, `walked_keys` of them by a stride. `lengths` and `table` are these tensors, as ", name".
+    `stored` is an element `x` of O as it is stored. The others are those of `AttentionView`.
     """
 
     combines: bool
+    measures: bool
+    length_words: str
+    seen: str
+    seen_blocks: str
+    length: str
+    lengths: str
+    paged: bool
+    wraps: bool
+    page: str
+    page_words: str
+    table: str
+    box_n: str
+    walked_keys: str
+    load_head: Lines
+    kernel_head: Lines
+    launch_call: Lines
     key_blocks: str
     first_block: str
     row_words: str

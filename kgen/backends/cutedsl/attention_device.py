@@ -56,6 +56,7 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         score_result=result,
         masks_rows=edges,
         query="row + i // 2 % 2 * 8",
+        length="",
         mask_lines=_mask(form) if edges else ("inside = n < v.keys",),
         exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
         first="first" if has_least and edges else "_",
@@ -246,10 +247,14 @@ def tensor_views(form: AttentionForm, *, packed: bool = False) -> tuple[str, ...
     """
     queries = "((queries, v.ratio), d, *v.q_modes[1:])" if packed else "(queries, d, *v.q_modes)"
     walked = "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])" if packed else "v.q_stride"
+    further = ", pages" if form.pages else ""
+    k_walked, v_walked = "v.k_stride", "v.v_stride"
+    if form.pages:
+        k_walked, v_walked = "(*v.k_stride, v.k_page)", "(*v.v_stride, v.v_page)"
     roles = (
         ("mQ", _pointer("q", form.q.offset), queries, walked),
-        ("mK", _pointer("k", form.k.offset), "(keys, d, *v.k_modes)", "v.k_stride"),
-        ("mV", _pointer("values", form.v.offset), "(dv, keys, *v.v_modes)", "v.v_stride"),
+        ("mK", _pointer("k", form.k.offset), f"(keys, d, *v.k_modes{further})", k_walked),
+        ("mV", _pointer("values", form.v.offset), f"(dv, keys, *v.v_modes{further})", v_walked),
         ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "v.o_stride"),
     )
     lines: list[str] = []

@@ -1,5 +1,6 @@
 """The rows of an attention's VARIANTS: a case's extents and strides, and a variant's choices with their reasons."""
 
+from kgen.backends.cutedsl.attention_lengths import measured, printed_form
 from kgen.backends.cutedsl.attention_reads import epilogue_reads, score_reads
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
@@ -35,6 +36,12 @@ _COMMENTS = {
     "scale": "of the products",
     "least": "a query at m sees no key before m + least",
     "most": "a query at m sees no key after m + most",
+    "extra": "keys that a query sees beyond the length of its sequence",
+    "lengths_stride": "of (*batch) behind a mode of extent 1",
+    "page": "keys of one page",
+    "pages": "of K and of V",
+    "k_page": "from page to page, in elements",
+    "table_stride": "of (entry, *batch)",
     "d_pad": "head dims as they lie in smem",
     "section": "heads of K and V that walk side by side",
     "splits": "parts of the keys of a head",
@@ -45,16 +52,17 @@ _COMMENTS = {
 
 def fields_of(variant: AttentionVariant) -> tuple[FieldView, ...]:
     """Return the fields of the emitted `Variant`."""
-    names = (*_problem_values(variant.form), *(value.name for value in _chosen(variant)))
+    names = (*problem_values(variant), *(value.name for value in _chosen(variant)))
     return tuple(
         FieldView(name, _type_of(name), f"  # {_COMMENTS[name]}" if name in _COMMENTS else "") for name in names
     )
 
 
-def case_view(case: str, form: AttentionForm) -> CaseView:
+def case_view(variant: AttentionVariant) -> CaseView:
     """Return the constant that holds a case's extents and strides."""
+    case, form = variant.case, variant.form
     note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
-    values = tuple(ValueView(name, text) for name, text in _problem_values(form).items())
+    values = tuple(ValueView(name, text) for name, text in problem_values(variant).items())
     return CaseView(constant_of(case), f"case {case}{note}", values)
 
 
@@ -105,6 +113,22 @@ def _type_of(name: str) -> str:
     if name == "scale":
         return "float"
     return "tuple[int, ...]" if name.endswith(("_stride", "_modes")) or name == "batch" else "int"
+
+
+def problem_values(variant: AttentionVariant) -> dict[str, str]:
+    """Return what a case says of its extents, strides and offsets."""
+    values = _problem_values(printed_form(variant))
+    lengths, length, pages = variant.form.keys.lengths, measured(variant), variant.form.pages
+    if length is not None and lengths is not None:
+        strides = tuple_text((length.group, *length.batch))
+        values |= {"extra": str(lengths.extra), "lengths_stride": strides}
+        values |= {"lengths_offset": str(length.offset)} if length.offset else {}
+    if pages is not None:
+        values |= {"page": str(pages.size), "pages": str(pages.pages)}
+        values |= {"k_page": str(pages.k_page), "v_page": str(pages.v_page)}
+        values |= {"table_stride": tuple_text((pages.entries, *pages.batch))}
+        values |= {"table_offset": str(pages.offset)} if pages.offset else {}
+    return values
 
 
 def _problem_values(form: AttentionForm) -> dict[str, str]:

@@ -23,8 +23,8 @@ class AttentionView:
     as ", name" or empty. `order_words` says how row blocks walk. `plain_end`, `plain_first` and `plain_end_bound` bound
     the blocks of keys that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
     smem of its own, which `staged_words` say. `modifies`: scores have operations other than scale and mask, printed in
-    `score_lines`. `mask_lines` make the condition `inside`, with `query` as the query of element i. `exp2_scale` is
-    what a score is multiplied with in exp2.
+    `score_lines`. `mask_lines` make the condition `inside`, also from what `length` names, with `query` as the query of
+    element i. `exp2_scale` is what a score is multiplied with in exp2.
     """
 
     order_words: str
@@ -46,6 +46,7 @@ class AttentionView:
     score_result: str
     masks_rows: bool
     query: str
+    length: str
     mask_lines: Lines
     exp2_scale: str
     first: str
