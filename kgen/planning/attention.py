@@ -19,7 +19,7 @@ from kgen.ir.program import Program
 from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
-from kgen.rules.explain import Explanation, complete, explain
+from kgen.rules.explain import Explanation, explain_best
 from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
@@ -97,13 +97,8 @@ def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime
 
 
 def explain_attention(facts: AttentionFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
-    """Explain a point, which may leave axes open: the best legal completion, else the one that breaks fewest rules."""
-    bound = bind_attention(facts, device)
-    legal = solve(bound, point)
-    if not legal.count:
-        return explain(bound, complete(bound, point))
-    _, order = ordered_attentions(legal, facts, device)
-    return explain(bound, dict(legal.point(int(order[0]))))
+    """Explain a point, which may leave axes open."""
+    return explain_best(bind_attention(facts, device), point, lambda legal: ordered_attentions(legal, facts, device)[1])
 
 
 def with_attentions(programs: Mapping[str, Program], device: Device) -> tuple[dict[str, Program], tuple[str, ...]]:

@@ -407,3 +407,10 @@ def test_tensors_named_like_functions_of_the_file() -> None:
 def test_a_quotient_that_is_rounded_is_divided_for() -> None:
     text = (ROOT / "generated" / "h200" / "quantize_int8_rows" / "kernel.py").read_text(encoding="utf-8")
     assert "reciprocal" not in text and re.search(r"= x\d+ / x\d+\n", text)
+
+
+def test_a_scale_of_what_is_rounded_has_the_bits_of_a_gpu() -> None:
+    """A maximum divided by a number, for which PyTorch's GPU code multiplies; a mean of a row stays a quotient."""
+    text = (ROOT / "generated" / "h200" / "quantize_int8_rows" / "kernel.py").read_text(encoding="utf-8")
+    assert re.search(r"= x\d+ \* \(1\.0 / 127\.0\)\n", text)
+    assert "x2 = (m2_0_mean * 1536.0) / 1536.0" in lines_of("moments")

@@ -1038,10 +1038,10 @@ def batch_norm_fp32_train_2_flat(v: cutlass.Constexpr, x, norm_weight, norm_bias
         for e in cutlass.range_constexpr(v.vec):
             x0 = x_raw[e, s]
             x1 = buffer_0_raw[e, s]
-            x2 = x1 * 5.960464477539063e-08
+            x2 = x1 * (1.0 / 16777216.0)
             x3 = x0 - x2
             x4 = buffer_1_raw[e, s]
-            x5 = x4 * 5.960464477539063e-08
+            x5 = x4 * (1.0 / 16777216.0)
             x6 = x5 + 1e-05
             x7 = cute.math.rsqrt(x6)
             x8 = x3 * x7
