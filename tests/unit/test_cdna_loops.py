@@ -1,6 +1,7 @@
 """Loop kernels on CDNA as text: lengths, names of the DSL, large tensors, plans of two devices."""
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from code_lines import parts_of
 from emitted_specs import FP32, e
 
+import kgen
 from kgen.backends.flydsl import loop_dialect
 from kgen.backends.loops.file import loops_page
 from kgen.families.strided.facts import facts_of
@@ -93,6 +95,25 @@ def test_two_devices_of_one_arch_have_plans_of_their_own() -> None:
     chosen = {d: [v.choice.candidate.choices for v in plan.variants] for d, plan in plans.items()}
     assert chosen["mi300x"] != chosen["mi308x"]
     assert {str(v.form.family) for plan in plans.values() for v in plan.variants} <= {"reduction", "pointwise"}
+
+
+def test_cases_that_sum_exponentials_in_other_ways_have_functions_of_their_own() -> None:
+    """Rows of 4096 from any address are walked along in two reductions on MI308X, rows of 131072 in one."""
+    found = dict(run(kgen.load_spec(ROOT / "specs" / "softmax_bf16.yaml"), load_device("mi308x")).made)
+    text = found["render"]["kernel.py"]
+    launches = re.findall(r'name="(\w+)",[^(]*launch="(\w+)"', text)
+    of_case = {name.removesuffix("_any"): launch for name, launch in launches}
+    assert of_case == {
+        "rows_256_resident": "launch_softmax_bf16_resident",
+        "rows_4096_resident": "launch_softmax_bf16_resident",
+        "rows_4096_streamed": "launch_softmax_bf16_streamed",
+        "rows_131072_streamed": "launch_softmax_bf16_rows_131072_streamed",
+    }
+    functions = {n.name: ast.unparse(n) for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    assert "join_exponents(" not in functions["softmax_bf16_streamed"]
+    assert "join_exponents(" in functions["softmax_bf16_rows_131072_streamed"]
+    for launch in of_case.values():
+        assert f"launched = {launch.removeprefix('launch_')}(" in functions[launch]
 
 
 @pytest.mark.parametrize("device", ["mi300x", "mi355x"])

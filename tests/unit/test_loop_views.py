@@ -25,6 +25,7 @@ from kgen.backends.loops.views import (
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.render.fields import unread_fields
+from kgen.spec.load import parse_spec
 from kgen.target import load_device
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -353,6 +354,37 @@ def test_ints_narrower_than_a_word_are_summed_in_wider_ones() -> None:
 
 
 # Names.
+
+
+CASES = """
+name: scaled
+reference: |
+  def scaled(x):
+      return (x + x.shape[1]).sum(-1)
+inputs:
+  x: {shape: [M, N], dtype: bf16}
+extents: {M: 64, N: 256}
+cases:
+  one: {}
+  two: {N: 1024}
+  three: {M: 48, N: 1024}
+"""
+
+
+@pytest.mark.parametrize("device", ["h200", "mi300x"])
+def test_cases_share_a_function_where_it_has_one_text(device: str) -> None:
+    """The extent that is added is a constant in the text, which rows of VARIANTS do not hold."""
+    text = run(parse_spec(CASES, Path("case.yaml")), load_device(device)).made["render"]["kernel.py"]
+    launches = {
+        name.partition("_")[0]: launch for name, launch in re.findall(r'name="(\w+)",[^(]*launch="(\w+)"', text)
+    }
+    assert launches == {
+        "one": "launch_scaled_resident",
+        "two": "launch_scaled_two_resident",
+        "three": "launch_scaled_two_resident",
+    }
+    functions = {n.name: ast.unparse(n) for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    assert "256.0" in functions["scaled_resident"] and "1024.0" in functions["scaled_two_resident"]
 
 
 def test_names_of_the_user_make_way() -> None:
