@@ -27,7 +27,7 @@ GOLDENS = sorted(p for d in ("mi300x", "mi355x") for p in (ROOT / "generated" / 
 LOOPS = [path for path in GOLDENS if "class Access" in path.read_text(encoding="utf-8")]
 HOST = ("NAME", "RULES", "LAUNCH", "SIGNATURES", "PLAN", "HINTS", "compile_variant", "compiled", "refusal", "run")
 HOST += ("strides_that_count", "require_taken", "kernel")
-TOO_LONG = pytest.mark.xfail(strict=True, reason="longer than the architecture's budget, as on Hopper")
+TOO_LONG = pytest.mark.xfail(strict=True, reason="138 lines: what five variants of three kernels take is 40 of them")
 
 
 def title(path: Path) -> str:
@@ -45,10 +45,15 @@ def test_there_are_goldens_of_every_loop_spec_on_both() -> None:
 @pytest.mark.parametrize(
     "path", [pytest.param(p, marks=[TOO_LONG] if "batch_norm" in str(p) else [], id=title(p)) for p in LOOPS]
 )
-def test_lengths(path: Path) -> None:
+def test_the_budget_of_host_code(path: Path) -> None:
+    parts = parts_of(path.read_text(encoding="utf-8"))
+    assert sum(parts.get(name, 0) for name in HOST) <= 120
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=title(p)) for p in LOOPS])
+def test_the_budget_of_a_device_kernel(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     parts, functions = parts_of(text), [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
-    assert sum(parts.get(name, 0) for name in HOST) <= 120
     kernels = [f.name for f in functions if "flyc.kernel" in map(ast.unparse, f.decorator_list)]
     assert kernels and max(parts[name] for name in kernels) <= 120
 

@@ -218,7 +218,7 @@ def test_a_column_sum_holds_a_state_for_each_element_of_a_vector() -> None:
         "col = (chunk * v.steps + s) * lanes + lane",
         "sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]",
         "combine_columns(v, (sum_0,), join_sum, sum_0_parts)",
-        "write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], is_row & (lane == 0), out_new)",
+        "write_row(v, out_at, out, at_row, is_row & (lane == 0), out_new)",
     )
 
 
@@ -238,7 +238,7 @@ def test_states_of_gathered_elements_are_joined_row_by_row() -> None:
 def test_values_of_a_vector_of_rows_are_read_before_the_elements() -> None:
     in_order(
         "column_softmax",
-        "read(v, b_at, b, offset(b_at, at_row), b_at.rows[0], cutlass.Boolean(True), b_raw, 0)",
+        "read_row(v, b_at, b, at_row, b_raw)",
         "x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)",
         "x1 = b_raw[e, 0]",
     )
