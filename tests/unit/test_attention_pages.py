@@ -152,8 +152,8 @@ def test_what_no_table_of_pages_gathers_is_copied_and_says_so(fn, given, reason:
     check(program.plain, tensors, fn(*given), 3e-5)
 
 
-def test_a_plan_copies_pages_while_no_template_reads_them() -> None:
-    given = e(4, 8, 1, 128), e(64, 16, 2, 128), e(64, 16, 2, 128), e(4, 8, dtype=torch.int32), e(4, dtype=torch.int32)
+def test_a_plan_copies_pages_where_tiles_of_queries_read_them() -> None:
+    given = e(4, 8, 99, 128), e(64, 16, 2, 128), e(64, 16, 2, 128), e(4, 8, dtype=torch.int32), e(4, dtype=torch.int32)
     plan = run(spec_from_callable(tokens_first, given), load_device("h200")).made["plan"]
     (reason,) = plan.cut
     assert "K and V are copied through their table first, for no candidate keeps to printed_pages" in reason
