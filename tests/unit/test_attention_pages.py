@@ -156,5 +156,5 @@ def test_a_plan_copies_pages_where_tiles_of_queries_read_them() -> None:
     given = e(4, 8, 99, 128), e(64, 16, 2, 128), e(64, 16, 2, 128), e(4, 8, dtype=torch.int32), e(4, dtype=torch.int32)
     plan = run(spec_from_callable(tokens_first, given), load_device("h200")).made["plan"]
     (reason,) = plan.cut
-    assert "K and V are copied through their table first, for no candidate keeps to printed_pages" in reason
+    assert "K and V are copied through their table first, for no legal attention candidate" in reason
     assert [isinstance(v, AttentionVariant) for v in plan.variants][-1]
