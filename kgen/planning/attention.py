@@ -24,6 +24,8 @@ from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
 
+OUTPUT_WORDS = {"own": "smem of its own", "over_q": "the smem of Q"}
+
 
 @dataclass(frozen=True, slots=True)
 class AttentionCandidate(Candidate):
@@ -35,8 +37,11 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        parts += [f"Q in {chosen['q_path']}", f"weights in {chosen['p_path']}"]
-        parts += [f"{self.number('ctas_per_unit')} CTAs a unit"] if self.number("persistent") else []
+        parts += [f"Q in {chosen['q_path']}"]
+        parts += [f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}"] if chosen["store_path"] == "tma" else []
+        parts += [f"weights in {chosen['p_path']}"]
+        parts += ["persistent"] if chosen["persistent"] else []
+        parts += [f"{self.number('ctas_per_unit')} CTAs a unit"] if self.number("ctas_per_unit") > 1 else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
@@ -78,7 +83,7 @@ def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime
 
     Of the grids that walk over tiles, those that have the most keys in flight come first, in the largest steps.
     """
-    area, walks = columns["tile_m"] * columns["tile_n"], columns["persistent"]
+    area, walks = columns["tile_m"] * columns["tile_n"], columns["walks"]
     in_flight = walks * columns["stages"] * columns["tile_n"]
     return (
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),

@@ -7,6 +7,7 @@ of their keys. Where cases differ in that, tiles of queries serve all of them.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kgen.families.attention.balance import walk_of
 from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.form import AttentionForm
 from kgen.families.attention.rules_facts import AttentionFacts
@@ -17,8 +18,6 @@ from kgen.planning.choice import Candidates, RankedCandidate
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
 from kgen.target import Device
-
-_RESIDENT = 0.5  # of the L2: what K and V of the heads that walk side by side may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,8 @@ def plan_attention(
     facts = facts_of(form, MAX_ALIGN_BYTES)
     candidates = solve_attention(facts, device, fixed=fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked
-    walks = choice.candidate.value("store_path") == "direct"
+    walks, persistent = choice.candidate.value("store_path") == "direct", bool(choice.candidate.number("persistent"))
+    tile = (choice.candidate.number("tile_m"), choice.candidate.number("tile_n"))
     given = (t for t in dict.fromkeys((form.q.tensor, form.k.tensor, form.v.tensor)) if t not in made)
     return AttentionVariant(
         name=f"{case}_{choice.candidate.value('load_path')}",
@@ -104,12 +104,5 @@ def plan_attention(
         runners_up=tuple(others),
         candidates=candidates,
         fixed=tuple(fixed.items()),
-        section=(form.batch or (1,))[-1] if walks else _section(form, device),
+        section=(form.batch or (1,))[-1] if walks else walk_of(facts, device, *tile, persistent=persistent).section,
     )
-
-
-def _section(form: AttentionForm, device: Device) -> int:
-    """Return how many heads of K and V the L2 holds, beside what streams through it."""
-    head = form.n * (form.d * form.k.dtype.bytes + form.dv * form.v.dtype.bytes)
-    budget = _RESIDENT * device.value("quantities.l2") * 1e6
-    return max(min(int(budget // max(head, 1)), form.batch_count), 1)

@@ -30,10 +30,10 @@ Kernel 0:
     v_value:bf16 = load v[b, n, h, v]
     acc_1:fp32 = contract[n] cast, v_value
     store acc_1 -> out[b, m, h, v]
-  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 1
-    consumer warp groups multiply; scores, weights and output in registers.
-    tile 64 queries x 96 keys, 4 stages, 256 threads, 214016 bytes of smem,
-    512 tiles in 4 grid waves, 100% full
+  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 2
+    consumer warp groups take turns on the tensor cores (ping-pong); scores, weights and output in registers.
+    tile 128 queries x 48 keys, 4 stages, 384 threads, 164864 bytes of smem,
+    256 tiles in 2 grid waves, 97% full
 
 Target: h200 (sm_90a, 132 SMs).
 
@@ -106,6 +106,7 @@ class Variant:
     d_pad: int  # head dims as they lie in smem
     dv_pad: int
     stages: int
+    persistent: int  # 1: each SM keeps one CTA; 0: a CTA for each tile
     section: int  # heads of K and V that walk side by side
     producer_registers: int
     consumer_registers: int
@@ -130,19 +131,20 @@ CASE_DEFAULT = {  # case default
     "most": 0,
 }
 VARIANTS = (
-    # predicted 24.5 us, bound by l2: 4 grid waves, 100% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
-    # next best: 64x96, 3 stages, predicted 24.5 us
+    # predicted 21.3 us, bound by softmax: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
+    # next best: 128x48, 3 stages, predicted 21.3 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
-        tile_m=64,
-        tile_n=96,
+        tile_m=128,
+        tile_n=48,
         d_pad=128,
         dv_pad=128,
-        stages=4,  # 214016 bytes of smem in all
+        stages=4,  # 164864 bytes of smem in all
+        persistent=1,
         section=32,  # K and V of these stay in L2
-        producer_registers=56,
-        consumer_registers=240,  # 136 of them scores, weights and output
+        producer_registers=24,
+        consumer_registers=240,  # 100 of them scores, weights and output
     ),
 )
 
@@ -155,7 +157,7 @@ def rules_attention(v):
     output_regs = v.dv_pad / 2
     weight_regs = v.tile_n * 2 / 8
     held_regs = score_regs + output_regs + weight_regs
-    q_bytes = v.tile_m * max(v.d_pad * 2, v.dv_pad * 2)
+    q_bytes = v.tile_m * (v.d_pad * 2 + v.dv_pad * 2)
     step_bytes = v.tile_n * (v.d_pad + v.dv_pad) * 2
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
     reg_limit = 128 if consumer_wgs == 3 else 216
@@ -187,6 +189,11 @@ def rules_attention(v):
             "setmaxnreg redistributes what the launch allocated",
         ),
         (
+            "consumer_wgs >= 2 when pingpong == 1",
+            consumer_wgs >= 2,
+            "warp groups take turns on the tensor cores",
+        ),
+        (
             "stages >= 2 when overlap == 1",
             v.stages >= 2,
             "the next keys are multiplied while V of these is still in use",
@@ -197,24 +204,14 @@ def rules_attention(v):
             "Q, stages of K and V, weights and the barriers share one CTA's smem",
         ),
         (
-            "pingpong == 1 when consumer_wgs >= 2",
-            consumer_wgs < 2,
-            "warp groups take turns on the tensor cores",
-        ),
-        (
             "stages >= 2",
             v.stages >= 2,
             "keys are one block ahead of values",
         ),
         (
-            "held_regs <= 184 when consumer_wgs <= 2",
-            consumer_wgs > 2 or held_regs <= 184,
+            "held_regs <= 200 when consumer_wgs <= 2",
+            consumer_wgs > 2 or held_regs <= 200,
             "ptxas spills beyond, with addresses and the softmax",
-        ),
-        (
-            "held_regs <= 116 when consumer_wgs == 3",
-            consumer_wgs != 3 or held_regs <= 116,
-            "ptxas gives 512 threads 128 registers each, whatever setmaxnreg adds later",
         ),
     )
 
@@ -228,8 +225,19 @@ def row_blocks(v):
     return -(-v.queries // v.tile_m)
 
 
+def tiles(v):
+    return row_blocks(v) * v.ratio * prod(v.batch)
+
+
+@cute.jit
+def tile_of(turn):
+    """Index of the tile that a CTA computes at a turn: back and forth over the CTAs, so that all get as much work."""
+    cta, ctas = cute.arch.block_idx()[0], cute.arch.grid_dim()[0]
+    return turn * ctas + (cta if turn % 2 == 0 else ctas - 1 - cta)
+
+
 def tile_at(v, index):
-    """(row block, group, batch coordinates) of a CTA.
+    """(row block, group, batch coordinates) of a tile.
 
     The heads of a section walk side by side: their K and V stay in L2. Row blocks that see the most keys come first.
     """
@@ -244,6 +252,12 @@ def tile_at(v, index):
     for extent in reversed(v.batch):
         batch, head = (head % extent, *batch), head // extent
     return m, group, batch
+
+
+def first_row(v, tile, group):
+    """Row of the first of a thread's elements of S and O; it has that one and the one 8 rows on."""
+    thread = cute.arch.thread_idx()[0] % WARP_GROUP
+    return tile[0] * v.tile_m + group * MMA_M + thread // 32 * 16 + thread % 32 // 4
 
 
 def of_tensor(coords, extents):
@@ -283,25 +297,13 @@ def column_major(rows, columns, count, dtype):
     return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
 
 
-def q_box(v):
-    """smem of Q for one warp group, and of its rows of O, which lie there when Q has been read."""
-    return row_major(MMA_M, v.d_pad, 1, IN)
+def q_layout(v):
+    """smem of Q: (64, d, warp group)."""
+    return row_major(MMA_M, v.d_pad, v.tile_m // MMA_M, IN)
 
 
-def o_box(v):
-    return row_major(MMA_M, v.dv_pad, 1, OUT)
-
-
-def box_bytes(v):
-    """Bytes of smem for the rows of one warp group."""
-    return MMA_M * max(v.d_pad * IN.width, v.dv_pad * OUT.width) // 8
-
-
-def boxes(v, layout, dtype):
-    """The boxes of all warp groups as one layout: (64, columns, warp group)."""
-    box = cute.select(layout.outer, mode=[0, 1])
-    groups = cute.make_layout(v.tile_m // MMA_M, stride=box_bytes(v) * 8 // dtype.width)
-    return cute.append(box, groups)
+def o_layout(v):
+    return row_major(MMA_M, v.dv_pad, v.tile_m // MMA_M, OUT)
 
 
 def k_layout(v):
@@ -345,28 +347,35 @@ def load_block(pipe, write, tma, source, target):
 
 @cute.jit
 def load_tiles(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV):
-    """Producer warp: Q once, then K and V from the last block down, K one block ahead of V."""
+    """Producer warp: of each tile Q once, then K and V from the last block down, K one block ahead of V."""
     pipe_q, pipe_k, pipe_v = pipes
-    m, group, batch = tile_at(v, cute.arch.block_idx()[0])
-    first, end, _, _ = key_blocks(v, blocks, m)
     sQ, gQ = tma_views(tma_q, gQ, sQ)
     sK, gK = tma_views(tma_k, gK, sK)
     sV, gV = tma_views(tma_v, gV, sV)
-    q_at, k_at, v_at = of_tensor((group, *batch), v.q_modes), of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
     write_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
     write_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     write_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     boxes_m = v.tile_m // MMA_M
-    pipe_q.producer_acquire(write_q)
-    for box in cutlass.range_constexpr(boxes_m):
-        source = gQ[(None, m * boxes_m + box, 0, *q_at)]
-        cute.copy(tma_q, source, sQ[None, box], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
-    write_k = load_block(pipe_k, write_k, tma_k, gK[(None, end - 1, 0, *k_at)], sK)
-    for i in cutlass.range(1, end - first, unroll=1):
-        block = end - 1 - i
-        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
-        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block + 1, *v_at)], sV)
-    write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, first, *v_at)], sV)
+    turn = cutlass.Int32(0)
+    index = tile_of(turn)
+    while index < tiles(v):
+        m, group, batch = tile_at(v, index)
+        first, end, _, _ = key_blocks(v, blocks, m)
+        q_at = of_tensor((group, *batch), v.q_modes)
+        k_at, v_at = of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
+        pipe_q.producer_acquire(write_q)
+        for box in cutlass.range_constexpr(boxes_m):
+            source = gQ[(None, m * boxes_m + box, 0, *q_at)]
+            cute.copy(tma_q, source, sQ[None, box], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
+        write_q.advance()
+        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, end - 1, 0, *k_at)], sK)
+        for i in cutlass.range(1, end - first, unroll=1):
+            block = end - 1 - i
+            write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
+            write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block + 1, *v_at)], sV)
+        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, first, *v_at)], sV)
+        turn += 1
+        index = tile_of(turn)
 
 
 @cute.jit
@@ -462,17 +471,36 @@ def scale_rows(acc, factor):
 
 
 @cute.jit
+def convert(source, target):
+    """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
+    pieces = cute.make_layout((8, cute.size(source) // 8))
+    source, target = cute.make_tensor(source.iterator, pieces), cute.make_tensor(target.iterator, pieces)
+    for i in cutlass.range_constexpr(cute.size(source, mode=[1])):
+        target[None, i].store(source[None, i].load().to(target.element_type))
+
+
+def my_turn(v, group):
+    """Ping-pong: wait until the warp group before has issued its products."""
+    cute.arch.barrier(barrier_id=1 + group, number_of_threads=2 * WARP_GROUP)
+
+
+def your_turn(v, group):
+    cute.arch.barrier_arrive(barrier_id=1 + (group + 1) % (v.tile_m // MMA_M), number_of_threads=2 * WARP_GROUP)
+
+
+@cute.jit
 def store(v: cutlass.Constexpr, acc, tma_o, gO, sO, group, tile):
-    """Each warp group stages its 64 rows of O where its rows of Q were, and sends them by TMA."""
+    """Each warp group stages its 64 rows of O in smem of their own, and sends them by TMA."""
     m, head, batch = tile
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     copy_atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), OUT)
     to_smem = cute.make_tiled_copy_C(copy_atom, output_mma(v)).get_slice(thread)
     out = cute.make_rmem_tensor(acc.layout, OUT)
     box = m * (v.tile_m // MMA_M) + group
-    out.store(acc.load().to(OUT))
+    convert(acc, out)
     buffer = sO[None, None, group]
-    cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)  # all its warps have read Q
+    cute.arch.cp_async_bulk_wait_group(0, read=True)  # the rows of the tile before have left
+    cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)
     cute.copy(copy_atom, to_smem.retile(out), to_smem.partition_D(buffer))
     cute.arch.fence_proxy("async.shared", space="cta")
     cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)
@@ -480,7 +508,6 @@ def store(v: cutlass.Constexpr, acc, tma_o, gO, sO, group, tile):
         source, target = tma_views(tma_o, gO[(None, None, box, 0, head, *batch)], buffer)
         cute.copy(tma_o, source, target)
         cute.arch.cp_async_bulk_commit_group()
-        cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
 @cute.jit
@@ -494,9 +521,11 @@ def step(
     tQ, tK, tV, tP = operands
     row_max, row_sum, rescale = states
     pipe_k.consumer_wait(read_k)
+    my_turn(v, group)
     scores(v, acc_s, tQ, tK, group, read_k.index)
     pipe_v.consumer_wait(read_v)
     add_values(mma_o, acc_o, tP, tV, read_v.index)
+    your_turn(v, group)
     warpgroup.wait_group(1)
     pipe_k.consumer_release(read_k)
     read_k.advance()
@@ -507,39 +536,24 @@ def step(
     warpgroup.wait_group(0)
     pipe_v.consumer_release(read_v)
     read_v.advance()
-    p.store(acc_s.load().to(IN))
+    convert(acc_s, p)
     scale_rows(acc_o, rescale)
     return read_k, read_v
 
 
 @cute.jit
-def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, gO, sO):
-    """Consumer warp groups: 64 rows each, all their blocks of keys from the last one down."""
+def attend(v: cutlass.Constexpr, blocks, tile, group, pipes, reads, mma_o, accs, operands, states):
+    """All keys of one tile, from the last block down: the sum of P V stays in acc_o, maxima and sums in states."""
     pipe_q, pipe_k, pipe_v = pipes
-    group = cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4 - 1
-    thread = cute.arch.thread_idx()[0] % WARP_GROUP
-    tile = tile_at(v, cute.arch.block_idx()[0])
-    m, _, _ = tile
-    mma_s, mma_o = score_mma(v), output_mma(v)
-    part_s, part_o = mma_s.get_slice(thread), mma_o.get_slice(thread)
-    tQ = mma_s.make_fragment_A(part_s.partition_A(sQ))
-    tK = mma_s.make_fragment_B(part_s.partition_B(sK))
-    tV = mma_o.make_fragment_B(part_o.partition_B(sV))
-    acc_s = cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC)
-    acc_o = cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC)
-    tP = mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n)))
-    p = cute.make_tensor(tP.iterator, acc_s.layout)  # the same registers, element by element as S
-    row_max, row_sum, rescale = (cute.make_rmem_tensor(2, ACC) for _ in range(3))
+    read_q, read_k, read_v = reads
+    acc_s, acc_o, p = accs
+    tQ, tK, tV, tP = operands
+    row_max, row_sum, rescale = states
     row_max.fill(-ACC.inf)
     row_sum.fill(0.0)
     acc_o.fill(0.0)
-    mma_o.set(warpgroup.Field.ACCUMULATE, True)
-    first, end, plain_first, plain_end = key_blocks(v, blocks, m)
-    row = m * v.tile_m + group * MMA_M + thread // 32 * 16 + thread % 32 // 4  # of a thread's first element
-    column = thread % 4 * 2
-    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
-    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
+    first, end, plain_first, plain_end = key_blocks(v, blocks, tile[0])
+    row, column = first_row(v, tile, group), cute.arch.lane_idx() % 4 * 2  # of a thread's first element
 
     # the last block: its scores and their softmax
     pipe_q.consumer_wait(read_q)
@@ -552,10 +566,9 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, gO, sO
     modify(v, acc_s, tile, *where)
     mask(v, acc_s, *where)
     softmax(v, acc_s, row_max, row_sum, rescale)
-    p.store(acc_s.load().to(IN))
+    convert(acc_s, p)
 
-    pipes, accs = (pipe_k, pipe_v), (acc_s, acc_o, p)
-    operands, states = (tQ, tK, tV, tP), (row_max, row_sum, rescale)
+    pipes = (pipe_k, pipe_v)
     plain_end = cutlass.min(plain_end, end - 1)
     # masked blocks, plain ones, masked ones: the masked loop stays where it is empty, or ptxas spills
     for i in cutlass.range(end - 1 - plain_end, unroll=1):
@@ -567,18 +580,55 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, gO, sO
     for i in cutlass.range(cutlass.min(plain_first, end - 1) - first, unroll=1):
         where = (row, column + (cutlass.min(plain_first, end - 1) - 1 - i) * v.tile_n)
         read_k, read_v = step(v, True, tile, group, pipes, (read_k, read_v), mma_o, accs, operands, states, where)
+    pipe_q.consumer_release(read_q)
+    read_q.advance()
 
     # the values of the first block
     pipe_v.consumer_wait(read_v)
     add_values(mma_o, acc_o, tP, tV, read_v.index)
     warpgroup.wait_group(0)
     pipe_v.consumer_release(read_v)
-    for r in cutlass.range_constexpr(2):
-        row_sum[r] = quad_sum(row_sum[r])
-        # a row that sees no key has the sum 0, and gives 0 * inf, which is NaN
-        rescale[r] = cute.arch.rcp_approx(row_sum[r])
-    scale_rows(acc_o, rescale)
-    store(v, acc_o, tma_o, gO, sO, group, tile)
+    read_v.advance()
+    return read_q, read_k, read_v
+
+
+@cute.jit
+def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, gO, sO):
+    """Consumer warp groups: 64 rows each of one tile after the other."""
+    group = cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4 - 1
+    thread = cute.arch.thread_idx()[0] % WARP_GROUP
+    mma_s, mma_o = score_mma(v), output_mma(v)
+    part_s, part_o = mma_s.get_slice(thread), mma_o.get_slice(thread)
+    tQ = mma_s.make_fragment_A(part_s.partition_A(sQ))
+    tK = mma_s.make_fragment_B(part_s.partition_B(sK))
+    tV = mma_o.make_fragment_B(part_o.partition_B(sV))
+    acc_s = cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC)
+    acc_o = cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC)
+    tP = mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n)))
+    p = cute.make_tensor(tP.iterator, acc_s.layout)  # the same registers, element by element as S
+    row_max, row_sum, rescale = (cute.make_rmem_tensor(2, ACC) for _ in range(3))
+    mma_o.set(warpgroup.Field.ACCUMULATE, True)
+    accs, operands, states = (acc_s, acc_o, p), (tQ, tK, tV, tP), (row_max, row_sum, rescale)
+    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
+    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
+    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
+    if group == 0:
+        cute.arch.barrier_arrive(barrier_id=1, number_of_threads=2 * WARP_GROUP)  # the first turn is free
+    turn = cutlass.Int32(0)
+    index = tile_of(turn)
+    while index < tiles(v):
+        tile = tile_at(v, index)
+        reads = (read_q, read_k, read_v)
+        read_q, read_k, read_v = attend(v, blocks, tile, group, pipes, reads, mma_o, accs, operands, states)
+        for r in cutlass.range_constexpr(2):
+            row_sum[r] = quad_sum(row_sum[r])
+            # a row that sees no key has the sum 0, and gives 0 * inf, which is NaN
+            rescale[r] = cute.arch.rcp_approx(row_sum[r])
+        scale_rows(acc_o, rescale)
+        store(v, acc_o, tma_o, gO, sO, group, tile)
+        turn += 1
+        index = tile_of(turn)
+    cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
 @cute.kernel
@@ -586,11 +636,10 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     """A producer warp loads by TMA; consumer warp groups hold 64 rows of S, P and O each in registers."""
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 + 4 * v.stages)
-    rows = smem.allocate(v.tile_m // MMA_M * box_bytes(v), 1024)  # of Q, then of O
+    sQ = smem.allocate_tensor(IN, q_layout(v).outer, 1024, swizzle=q_layout(v).inner)
+    sO = smem.allocate_tensor(OUT, o_layout(v).outer, 1024, swizzle=o_layout(v).inner)
     sK = smem.allocate_tensor(IN, k_layout(v).outer, 1024, swizzle=k_layout(v).inner)
     sV = smem.allocate_tensor(IN, v_layout(v).outer, 1024, swizzle=v_layout(v).inner)
-    sQ = cute.make_tensor(cute.recast_ptr(rows, q_box(v).inner, dtype=IN), boxes(v, q_box(v), IN))
-    sO = cute.make_tensor(cute.recast_ptr(rows, o_box(v).inner, dtype=OUT), boxes(v, o_box(v), OUT))
 
     def pipe(storage, stages, count):
         return pipeline.PipelineTmaAsync.create(
@@ -629,10 +678,11 @@ def launch_attention(
     k: cute.Tensor,
     values: cute.Tensor,
     o: cute.Tensor,
+    sm_count: cutlass.Int32,
     stream,
     v: cutlass.Constexpr,
 ):
-    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA for each tile."""
+    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch the CTAs."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
     heads = (v.ratio, *v.batch)
@@ -643,14 +693,14 @@ def launch_attention(
     mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.v_modes), stride=v.v_stride))
     mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, *heads), stride=v.o_stride))
     load = cpasync.CopyBulkTensorTileG2SOp()
-    q_tile, o_tile = (cute.slice_(layout, (None, None, 0)) for layout in (q_box(v), o_box(v)))
+    q_tile, o_tile = (cute.slice_(layout, (None, None, 0)) for layout in (q_layout(v), o_layout(v)))
     k_tile, v_tile = (cute.slice_(layout, (None, None, 0)) for layout in (k_layout(v), v_layout(v)))
     tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_tile, (MMA_M, v.d_pad))
     tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_tile, (v.tile_n, v.d_pad))
     tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_tile, (v.dv_pad, v.tile_n))
     tma_o, mO = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mO, o_tile, (MMA_M, v.dv_pad))
     attention(v, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, tma_o, mO).launch(
-        grid=(row_blocks(v) * v.ratio * prod(v.batch), 1, 1),
+        grid=(cutlass.min(tiles(v), sm_count) if v.persistent else tiles(v), 1, 1),
         block=(threads(v), 1, 1),
         min_blocks_per_mp=1,
         stream=stream,
@@ -679,7 +729,7 @@ RULES = {
     "default_tma": rules_attention,
 }
 # Variants whose grid follows the SMs of the device: they take their number after the tensors.
-PERSISTENT = []
+PERSISTENT = ["default_tma"]
 # What each case takes, in the order of the arguments.
 ACCEPTS = {
     "default": [

@@ -35,6 +35,7 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
     score, result, arguments = _score(form)
     epilogue, epilogue_result = _epilogue(form)
     edges = form.keys.exact and (has_most or has_least)
+    own_o = variant.choice.candidate.value("o_path") == "own"
     return AttentionView(
         order_words=" Row blocks that see the most keys come first." if has_most else "",
         longest_first=has_most,
@@ -45,6 +46,8 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         plain_end_bound="plain_end, cutlass.max(low + v.most + 1, 0) // v.tile_n" if edges else "plain_end, end",
         plain_first="(cutlass.max(high + v.least, 0) + v.tile_n - 1) // v.tile_n" if edges else "first",
         pingpong=bool(variant.choice.candidate.value("pingpong")),
+        own_o=own_o,
+        staged_words="in smem of their own" if own_o else "where its rows of Q were",
         modifies=modifies(form),
         places_scores="m" in arguments,
         score_parameters=", ".join(("v", "x0", *arguments)),
@@ -60,6 +63,7 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         step_head=bracketed(
             "def step(", _step("v: cutlass.Constexpr", "masked: cutlass.Constexpr", "reads", form), "):"
         ),
+        attend_call=_attend(form),
         loop_words=", masked ones" if has_least and edges else "",
         loops=_loops(has_least and edges, form),
         empty_words=_EMPTY_ROWS[form.empty_rows],
@@ -190,6 +194,13 @@ def _loops(masks_first: bool, form: AttentionForm) -> tuple[BlockLoopView, ...]:
 def _call(masked: str, form: AttentionForm) -> tuple[str, ...]:
     """Return the statement of one step."""
     return bracketed("read_k, read_v = step(", _step("v", masked, "(read_k, read_v)", form), ")", indent=8)
+
+
+def _attend(form: AttentionForm) -> tuple[str, ...]:
+    """Return the statement that attends to all keys of a tile."""
+    fused = ("fused",) if form.score_loads else ()
+    taken = ("v", "blocks", "tile", "group", "pipes", "reads", "mma_o", "accs", "operands", "states", *fused)
+    return bracketed("read_q, read_k, read_v = attend(", taken, ")", indent=8)
 
 
 def _step(v: str, masked: str, reads: str, form: AttentionForm) -> tuple[str, ...]:

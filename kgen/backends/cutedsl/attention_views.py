@@ -21,8 +21,8 @@ class AttentionView:
 
     `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
     as ", name" or empty. `order_words` says how row blocks walk. `plain_end`, `plain_first` and `plain_end_bound` bound
-    the blocks of keys that need no mask. `first` is what the consumers call
-    the first block. `modifies`: scores have operations other than scale and mask, printed in
+    the blocks of keys that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
+    smem of its own, which `staged_words` say. `modifies`: scores have operations other than scale and mask, printed in
     `score_lines`. `mask_lines` make the condition `inside`, also from what `length` names, with `query` as the query of
     element i. `exp2_scale` is what a score is multiplied with in exp2.
     """
@@ -36,6 +36,8 @@ class AttentionView:
     plain_end_bound: str
     plain_first: str
     pingpong: bool
+    own_o: bool
+    staged_words: str
     modifies: bool
     places_scores: bool
     score_parameters: str
@@ -49,6 +51,7 @@ class AttentionView:
     exp2_scale: str
     first: str
     step_head: Lines
+    attend_call: Lines
     loop_words: str
     loops: tuple[BlockLoopView, ...]
     empty_words: str

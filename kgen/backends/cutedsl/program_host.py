@@ -48,12 +48,7 @@ def program_host_view(source: HostSource) -> ProgramHostView:
 
 
 def _follows_sms(variant: Variant) -> bool:
-    match variant:
-        case GemmVariant(load_path=load_path):
-            return load_path != "simt"
-        case AttentionVariant(walks=walks):
-            return walks
-    return False
+    return isinstance(variant, AttentionVariant) or (isinstance(variant, GemmVariant) and variant.load_path != "simt")
 
 
 def _arguments(program: Program, shown: dict[str, str]) -> Lines:

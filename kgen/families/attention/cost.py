@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.families.attention.balance import walk_of
 from kgen.families.attention.rules_facts import AttentionFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -23,6 +24,7 @@ PART_WAIT = 0.5  # of the latency of a load: parts lie in L2
 DRAWN = 0.7  # of what a unit can draw from memory, as its CTAs wait for their products, too; nobody measured it
 RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
 CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
+STARTS = 1.6  # latencies of a load that a CTA of its own waits before it multiplies, and after it stored
 LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
 
 # What it reads of the fitted numbers of a device file.
@@ -69,6 +71,7 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     steps = _steps(columns, facts) / columns["splits"]
     slots = device.compute_units * np.maximum(columns["ctas_per_unit"], 1)
     waves = np.maximum(tiles / slots, 1.0) if facts.bounded else np.maximum(ceil_div(tiles, slots), 1)
+    waves = waves * _shares(columns, facts, device)
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
     sharing = np.minimum(columns["ctas_per_unit"], np.maximum(ceil_div(tiles, device.compute_units), 1))
     mma = sharing * columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
@@ -80,8 +83,9 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     latency = np.maximum(arrival, CHAIN * device.value("fitted.mma_latency") / boost)
     step = np.maximum.reduce([both + CHAIN * device.value("fitted.mma_latency") / boost, l2, smem, latency])
     epilogue = columns["tile_m"] * facts.dv / (device.value("fitted.epilogue_rate") * 1e3)
-    tile = steps * step + epilogue
-    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) if facts.bounded else 0.0
+    starts = np.where(columns["persistent"] == 1, columns["q_waits"], STARTS)
+    tile = steps * step + epilogue + starts * device.value("fitted.load_latency")
+    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) * (columns["persistent"] == 0) if facts.bounded else 0.0
     memory = _memory(facts, device, tiles)
     fill = 2 * device.value("fitted.load_latency") / sharing  # another CTA of the unit draws meanwhile
     parts = _parts(columns, facts, device)
@@ -102,6 +106,15 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
         waves=waves,
         efficiency=np.minimum(tiles / (waves * slots), 1.0),
     )
+
+
+def _shares(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
+    """Return the work of the busiest CTA over the mean of all."""
+    keys = np.stack([columns["tile_m"], columns["tile_n"], columns["persistent"]])
+    found, places = np.unique(keys, axis=1, return_inverse=True)
+    walks = [walk_of(facts, device, int(m), int(n), persistent=bool(stay)) for m, n, stay in found.T]
+    shares = np.array([walk.share for walk in walks])[places.reshape(-1)]
+    return np.where(columns["walks"] == 1, 1.0, shares)  # parts of heads are equally long
 
 
 def _steps(columns: Columns, facts: AttentionFacts) -> Array:

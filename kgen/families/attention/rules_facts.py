@@ -29,13 +29,14 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
 REQUIRED_LETS = (
     "threads",
     "ctas_per_unit",
-    "persistent",  # 1: as many CTAs as units hold at once, which walk over all tiles
+    "walks",  # 1: items are heads and parts of their keys, and not tiles of queries
     "smem_bytes",
     "packed_rows",  # rows of Q that share keys: those of all heads of a group, or of one
     "mma_cycles",  # of the tensor cores, both products of one tile of scores
     "softmax_cycles",  # of the function and FMA units, one tile of scores
     "hidden",  # share of the shorter of these two that runs beside the other
     "smem_moved",  # bytes that one tile of scores writes to smem and reads from it
+    "q_waits",  # 1 where the next tile's Q can not arrive before this one's output has left
     "step_bytes",  # of K and V, from L2 into one CTA, one tile of scores
 )
 
