@@ -5,7 +5,7 @@ probe may replace it (`Device.with_measured`). `UNITS` fixes the unit of each na
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from difflib import get_close_matches
@@ -13,23 +13,20 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, StreamMark
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.nodes import Node
 
 from kgen.errors.base import Where
 from kgen.errors.target import (
     DeviceFileMissingError,
     TargetFieldError,
-    TargetSyntaxError,
     UnknownArchError,
     UnknownDeviceError,
     UnknownSourceError,
 )
 from kgen.ir.dtype import DType
 from kgen.layout import DEVICE_FILE
-from kgen.resources import resource_root, targets_dir
+from kgen.resources import targets_dir
+from kgen.target_yaml import YamlFile
 
 _PEAKS = {
     **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
@@ -446,74 +443,15 @@ def _arch(path: Path) -> Arch:
     )
 
 
-class _File:
-    """A YAML file as composed nodes: nothing is constructed, so a tag can run nothing, and every node has its place."""
-
-    def __init__(self, path: Path) -> None:
-        inside = path.is_relative_to(resource_root())
-        self.name = path.relative_to(resource_root()).as_posix() if inside else path.name
-        text = path.read_text(encoding="utf-8")
-        self.lines = text.splitlines()
-        try:
-            self.root: Node = YAML(typ="safe", pure=True).compose(text)
-        except MarkedYAMLError as error:
-            mark = error.problem_mark
-            where = self._where(mark) if mark else Where(self.name)
-            raise TargetSyntaxError(where=where, reason=error.problem or error.context or "unreadable") from None
-        except ReaderError as error:  # which has no mark
-            raise TargetSyntaxError(where=Where(self.name), reason=error.reason) from None
-
-    def fields(
-        self, node: Node, required: tuple[str, ...] = (), optional: tuple[str, ...] | None = None
-    ) -> dict[str, Node]:
-        """Return a mapping's fields; names are checked where `required` or `optional` name them."""
-        if not isinstance(node, MappingNode):
-            raise self._error(node, "this value", "not a mapping", "write `name: value` lines")
-        found: dict[str, Node] = {}
-        known = (*required, *(optional or ()))
-        for key, value in node.value:
-            name = self.text(key)
-            if known and name not in known:
-                close = get_close_matches(name, known, n=1, cutoff=0)
-                raise self._error(key, name, "unknown field", f"nearest known: {close[0]}")
-            if name in found:
-                raise self._error(key, name, "given twice", "remove one")
-            found[name] = value
-        for name in required:
-            if name not in found:
-                raise self._error(node, name, "missing", f"required here: {', '.join(required)}")
-        return found
-
-    def items(self, node: Node) -> Iterator[Node]:
-        """Iterate over a sequence."""
-        if not isinstance(node, SequenceNode):
-            raise self._error(node, "this value", "not a list", "write `[a, b]` or `- a` lines")
-        yield from node.value
-
-    def text(self, node: Node) -> str:
-        """Return a scalar as text."""
-        if not isinstance(node, ScalarNode):
-            raise self._error(node, "this value", "not a text", "write one word or a quoted text")
-        return str(node.value)
-
-    def texts(self, node: Node) -> tuple[str, ...]:
-        """Return a list of texts."""
-        return tuple(self.text(item) for item in self.items(node))
+class _File(YamlFile):
+    """A file of `targets/`."""
 
     def fp8(self, node: Node) -> Fp8:
         """Return a name of encodings."""
         name = self.text(node)
         if name not in set(Fp8):
-            raise self._error(node, name, "unknown encodings", f"one of {', '.join(Fp8)}")
+            raise self.error(node, name, "unknown encodings", f"one of {', '.join(Fp8)}")
         return Fp8(name)
-
-    def number(self, node: Node) -> int | float:
-        """Return a scalar as a number."""
-        text = self.text(node)
-        try:
-            return int(text) if text.lstrip("-").isdigit() else float(text)
-        except ValueError:
-            raise self._error(node, text, "not a number", "write digits, e.g. 132 or 4.8") from None
 
     def quantity(self, node: Node, unit: str | None) -> Quantity:
         """Return a quantity; `unit` is the unit it must have, if that is fixed."""
@@ -521,9 +459,9 @@ class _File:
         fields = self.fields(node, required, optional)
         stated, level = self.text(fields["unit"]), self.text(fields["confidence"])
         if unit is not None and stated != unit:
-            raise self._error(fields["unit"], stated, "wrong unit", f"state it in {unit}")
+            raise self.error(fields["unit"], stated, "wrong unit", f"state it in {unit}")
         if level not in set(Confidence):
-            raise self._error(fields["confidence"], level, "unknown level", f"one of {', '.join(Confidence)}")
+            raise self.error(fields["confidence"], level, "unknown level", f"one of {', '.join(Confidence)}")
         note = self.text(fields["note"]) if "note" in fields else ""
         spread = self.spread(node, fields) if "spread" in fields or "rounds" in fields else None
         number, source = self.number(fields["value"]), self.cited(fields["source"])
@@ -532,17 +470,17 @@ class _File:
     def spread(self, node: Node, fields: Mapping[str, Node]) -> Spread:
         """Return the spread of a sampled quantity."""
         if not {"spread", "rounds"} <= fields.keys():
-            raise self._error(node, "spread", "not with its rounds", "e.g. spread: [4.24, 4.26], rounds: 24")
+            raise self.error(node, "spread", "not with its rounds", "e.g. spread: [4.24, 4.26], rounds: 24")
         ends = [self.number(item) for item in self.items(fields["spread"])]
         if len(ends) != 2 or ends[0] > ends[1]:
-            raise self._error(fields["spread"], "spread", "not [low, high]", "e.g. [4.24, 4.26]")
+            raise self.error(fields["spread"], "spread", "not [low, high]", "e.g. [4.24, 4.26]")
         return Spread(ends[0], ends[1], int(self.number(fields["rounds"])))
 
     def arch(self, node: Node) -> Arch:
         """Return the arch of that name in `targets/`."""
         name, known = self.text(node), {arch.name: arch for arch in all_arches()}
         if name not in known:
-            raise UnknownArchError(where=self._where(node.start_mark), name=name, known=", ".join(known))
+            raise UnknownArchError(where=self.where(node.start_mark), name=name, known=", ".join(known))
         return known[name]
 
     def changed_limits(self, node: Node, arch: Arch) -> tuple[tuple[str, Quantity], ...]:
@@ -562,7 +500,7 @@ class _File:
         """Return the id of a source that the register holds."""
         name, known = self.text(node), load_sources()
         if name not in known:
-            raise UnknownSourceError(where=self._where(node.start_mark), source=name, nearest=_nearest(name, known))
+            raise UnknownSourceError(where=self.where(node.start_mark), source=name, nearest=_nearest(name, known))
         return name
 
     def source(self, name: str, node: Node) -> Source:
@@ -576,14 +514,7 @@ class _File:
         fields = self.fields(node, required=("name", "dtypes", "m", "n", "k", "source"))
         n = [int(self.number(item)) for item in self.items(fields["n"])]
         if len(n) != 3:
-            raise self._error(fields["n"], "n", "not [least, most, step]", "e.g. [8, 256, 8]")
+            raise self.error(fields["n"], "n", "not [least, most, step]", "e.g. [8, 256, 8]")
         m, k = int(self.number(fields["m"])), int(self.number(fields["k"]))
         name, dtypes = self.text(fields["name"]), self.texts(fields["dtypes"])
         return InstructionShape(name, dtypes, m, n[0], n[1], n[2], k, self.cited(fields["source"]))
-
-    def _where(self, mark: StreamMark) -> Where:
-        text = self.lines[mark.line] if mark.line < len(self.lines) else ""
-        return Where(self.name, mark.line + 1, mark.column + 1, text)
-
-    def _error(self, node: Node, field: str, problem: str, valid: str) -> TargetFieldError:
-        return TargetFieldError(where=self._where(node.start_mark), field=field, problem=problem, valid=valid)

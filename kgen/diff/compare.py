@@ -15,7 +15,7 @@ from kgen.errors.diff import NoSideError, TargetsNumberError
 from kgen.errors.target import UnknownDeviceError
 from kgen.spec.load import load_spec
 from kgen.spec.model import Spec
-from kgen.target import Device, load_device
+from kgen.target import Device, device_of_package, load_device
 
 # How many packages there are -> what is called after each.
 Progress = Callable[[int], AbstractContextManager[Callable[[str], None]]]
@@ -73,8 +73,8 @@ def _kind(package: PackageDiff) -> str:
 def compare_sides(a: str, b: str, specs: Path, devices: Sequence[str], progress: Progress) -> Comparison:
     """Compare two sides as `read_side` takes them.
 
-    Plans are made anew from the specs of the folder `specs`; `devices` names the files of devices that kgen does not
-    ship. Raises what reading the sides raises.
+    Plans are made anew from the specs of the folder `specs`. Of a device that kgen does not ship `devices` names the
+    file, or else the package carries it. Raises what reading the sides raises.
     """
     known = {device.name: device for device in map(load_device, devices)}
     first, second = read_side(a), read_side(b)
@@ -137,7 +137,7 @@ def _compared(pair: Pair, specs: Path, devices: Mapping[str, Device]) -> Package
     if a is None or b is None:
         return explained(pair, None)
     try:
-        on_a, on_b = (devices.get(p.device) or load_device(p.device) for p in (a, b))
+        on_a, on_b = (_device_of(plan, devices) for plan in (a, b))
         spec = load_spec(specs / f"{a.name}.yaml")
         replanner = Replanner(spec, on_a)
         return explained(pair, Anew(replanner, _known(replanner, a, on_a), _known(replanner, b, on_b)))
@@ -145,6 +145,12 @@ def _compared(pair: Pair, specs: Path, devices: Mapping[str, Device]) -> Package
         return explained(pair, None, f"not planned anew: {error.headline}; name its file with --targets")
     except KgenError as error:
         return explained(pair, None, f"not planned anew: {error.headline}")
+
+
+def _device_of(plan: StatedPlan, devices: Mapping[str, Device]) -> Device:
+    if plan.device in devices:
+        return devices[plan.device]
+    return load_device(plan.device) if plan.folder is None else device_of_package(plan.folder, plan.device)
 
 
 def _known(replanner: Replanner, plan: StatedPlan, device: Device) -> Known:

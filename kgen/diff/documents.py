@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kgen.errors.diff import PlanUnreadableError
@@ -45,6 +46,7 @@ class StatedPlan:
 
     `kernels` are the kernels of the first case as texts, without their names; empty where they are not known.
     `inputs` digests what the user decided, `templates` what kernel.py was printed from; None where they are not known.
+    `folder` is that of a package, None for a plan from the records.
     """
 
     name: str
@@ -60,6 +62,7 @@ class StatedPlan:
     made_by: Mapping[str, str] = field(default_factory=dict)
     compiled: Mapping[str, float] = field(default_factory=dict)  # registers, spills, ... of the machine code
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # case -> latency_us, ratio, ...
+    folder: Path | None = None
 
     def kernels_of(self, case: str) -> tuple[str, ...]:
         """Return the names of a case's kernels in launch order."""

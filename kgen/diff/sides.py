@@ -89,7 +89,7 @@ def _package(folder: Path) -> StatedPlan:
         raise PlanUnreadableError(place=file, reason=f"it cannot be read: {error}") from error
     if not isinstance(document, dict) or document.get("generator") != GENERATOR:
         raise PlanUnreadableError(place=file, reason=f'it does not say "generator": "{GENERATOR}"')
-    plan = plan_of_document(document, str(folder))
+    plan = replace(plan_of_document(document, str(folder)), folder=folder)
     if not (folder / MEASURED / "report.json").is_file():
         return plan
     return with_records(plan, measured_records(folder))

@@ -19,7 +19,7 @@ from kgen.ir.program import Program
 from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
-from kgen.rules.explain import Explanation, complete, explain
+from kgen.rules.explain import Explanation, explain_best
 from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
@@ -37,11 +37,9 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        parts += [f"Q in {chosen['q_path']}"]
-        parts += [f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}"] if chosen["store_path"] == "tma" else []
-        parts += [f"weights in {chosen['p_path']}"]
-        parts += ["persistent"] if chosen["persistent"] else []
-        parts += [f"{self.number('ctas_per_unit')} CTAs a unit"] if self.number("ctas_per_unit") > 1 else []
+        outputs = OUTPUT_WORDS[str(chosen["o_path"])]
+        parts += [f"Q in {chosen['q_path']}", f"O in {outputs}", f"weights in {chosen['p_path']}"]
+        parts += [f"{ctas} CTAs a unit"] if (ctas := self.number("ctas_per_unit")) > 1 else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
         return ", ".join((*parts, f"{chosen['load_path']} loads", f"{chosen['store_path']} stores"))
@@ -81,31 +79,26 @@ def ordered_attentions(legal: LegalSet, facts: AttentionFacts, device: Device) -
 def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime) -> Preferences:
     """Return what orders candidates: the time, then fewer splits, less padding, more stages, larger tiles.
 
-    Of the grids that walk over tiles, those that have the most keys in flight come first, in the largest steps.
+    Of tiles with all rows that share keys, those that have the most keys in flight come first, in the largest steps.
     """
-    area, walks = columns["tile_m"] * columns["tile_n"], columns["walks"]
-    in_flight = walks * columns["stages"] * columns["tile_n"]
+    area, few_rows = columns["tile_m"] * columns["tile_n"], columns["few_rows"]
+    in_flight = few_rows * columns["stages"] * columns["tile_n"]
     return (
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
-        Preference("grids that start once", 1 - walks, walks),
+        Preference("all rows that share keys in one tile", 1 - few_rows, few_rows),
         Preference("parts of the keys", columns["splits"]),
         Preference("rows of padding", -columns["packed_rows"] % columns["tile_m"]),
         Preference("head dims to a multiple of", columns["pad"]),
         Preference("keys in flight", -in_flight, in_flight),
-        Preference("keys of a step", -walks * columns["tile_n"], columns["tile_n"]),
+        Preference("keys of a step", -few_rows * columns["tile_n"], columns["tile_n"]),
         Preference("stages", -columns["stages"], columns["stages"]),
         Preference("scores of a tile", -area, area),
     )
 
 
 def explain_attention(facts: AttentionFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
-    """Explain a point, which may leave axes open: the best legal completion, else the one that breaks fewest rules."""
-    bound = bind_attention(facts, device)
-    legal = solve(bound, point)
-    if not legal.count:
-        return explain(bound, complete(bound, point))
-    _, order = ordered_attentions(legal, facts, device)
-    return explain(bound, dict(legal.point(int(order[0]))))
+    """Explain a point, which may leave axes open."""
+    return explain_best(bind_attention(facts, device), point, lambda legal: ordered_attentions(legal, facts, device)[1])
 
 
 def with_attentions(programs: Mapping[str, Program], device: Device) -> tuple[dict[str, Program], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, RankedCandidate
 from kgen.planning.rank import Ranking, rank_gemm
 from kgen.rules.diagnose import no_legal_candidate
-from kgen.rules.explain import Explanation, complete, explain
+from kgen.rules.explain import Explanation, explain_best
 from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
@@ -145,13 +145,8 @@ def candidate_at(legal: LegalSet, row: int) -> GemmCandidate:
 
 
 def explain_gemm(facts: GemmFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
-    """Explain a point, which may leave axes open: the best legal completion, else the one that breaks fewest rules."""
-    bound = bind_gemm(facts, device)
-    legal = solve(bound, point)
-    if not legal.count:
-        return explain(bound, complete(bound, point))
-    best = int(rank_gemm(legal.columns, facts, device).order[0])
-    return explain(bound, dict(legal.point(best)))
+    """Explain a point, which may leave axes open."""
+    return explain_best(bind_gemm(facts, device), point, lambda legal: rank_gemm(legal.columns, facts, device).order)
 
 
 def _ranked(candidate: GemmCandidate, ranking: Ranking, row: int, dies: int) -> RankedGemm:

@@ -11,7 +11,7 @@ from kgen.families.strided.rules import bind_loop
 from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
-from kgen.rules.explain import Explanation, complete, explain
+from kgen.rules.explain import Explanation, explain_best
 from kgen.rules.model import Value
 from kgen.rules.solve import LegalSet, solve
 from kgen.target import Device
@@ -91,13 +91,8 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
 
 
 def explain_loop(family: str, facts: LoopFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
-    """Explain a point, which may leave axes open: the best legal completion, else the one that breaks fewest rules."""
-    bound = bind_loop(family, facts, device)
-    legal = solve(bound, point)
-    if not legal.count:
-        return explain(bound, complete(bound, point))
-    _, order = ordered_loops(legal, facts, device)
-    return explain(bound, dict(legal.point(int(order[0]))))
+    """Explain a point, which may leave axes open."""
+    return explain_best(bind_loop(family, facts, device), point, lambda legal: ordered_loops(legal, facts, device)[1])
 
 
 def _ranked(best: LegalSet, place: int, time: LoopTime, row: int) -> RankedCandidate:

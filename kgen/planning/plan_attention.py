@@ -90,8 +90,8 @@ def plan_attention(
     facts = facts_of(form, MAX_ALIGN_BYTES)
     candidates = solve_attention(facts, device, fixed=fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked
-    walks, persistent = choice.candidate.value("store_path") == "direct", bool(choice.candidate.number("persistent"))
     tile = (choice.candidate.number("tile_m"), choice.candidate.number("tile_n"))
+    walks = choice.candidate.value("store_path") == "direct"
     given = (t for t in dict.fromkeys((form.q.tensor, form.k.tensor, form.v.tensor)) if t not in made)
     return AttentionVariant(
         name=f"{case}_{choice.candidate.value('load_path')}",
@@ -104,5 +104,5 @@ def plan_attention(
         runners_up=tuple(others),
         candidates=candidates,
         fixed=tuple(fixed.items()),
-        section=(form.batch or (1,))[-1] if walks else walk_of(facts, device, *tile, persistent=persistent).section,
+        section=(form.batch or (1,))[-1] if walks else walk_of(facts, device, *tile).section,
     )

@@ -8,7 +8,7 @@ from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of, w
 from kgen.families.strided.form import Access, LoopForm
 from kgen.planning.choice import Candidate
 from kgen.planning.loops import solve_loop
-from kgen.planning.plan import RUNNERS_UP, Guard, Variant
+from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
 from kgen.target import Device
 
@@ -29,6 +29,11 @@ class LoopVariant(Variant):
     def schedule(self) -> str:
         """Which kernel text serves it."""
         return _schedule_of(self.choice.candidate)
+
+
+def loop_variants(plan: Plan) -> tuple[LoopVariant, ...]:
+    """Return the variants of a plan's loop kernels."""
+    return tuple(v for v in plan.variants if isinstance(v, LoopVariant))
 
 
 def plan_loop(

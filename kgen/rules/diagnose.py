@@ -8,7 +8,7 @@ import numpy as np
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first
-from kgen.rules.ruleset import CompiledRule
+from kgen.rules.ruleset import CompiledRule, Fact
 from kgen.rules.solve import BoundRules, Grid, LegalSet, bind, solve
 
 
@@ -69,8 +69,14 @@ def _fact_changes(bound: BoundRules, fixed: Mapping[str, Value]) -> list[str]:
         if value is None or isinstance(value, float):
             continue
         others = nearest_first(value, fact.choices)
-        helps = (o for o in others if solve(bind(bound.rules, {**bound.facts, fact.name: o}), fixed).count)
+        helps = (o for o in others if solve(_with_fact(bound, fact, o), fixed).count)
         found = [str(o) for o in (helps if isinstance(value, str) else islice(helps, 1))]
         if found:
             changes.append(f"{fact.name} = {' or '.join(found)} instead of {value}")
     return changes
+
+
+def _with_fact(bound: BoundRules, fact: Fact, value: Value) -> BoundRules:
+    """Return the rules bound with another value of one fact, and with what that value decides of the others."""
+    implied = fact.implied(value) if fact.implied is not None else {}
+    return bind(bound.rules, {**bound.facts, fact.name: value, **implied})

@@ -1,6 +1,6 @@
 """Why a point is legal or not: every rule with both sides' values, and the nearest value that would do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -12,7 +12,7 @@ from kgen.rules.model import Compare, Divides, Either, Every, Expr, Invert, Memb
 from kgen.rules.nearest import nearest_first
 from kgen.rules.printer import print_expr
 from kgen.rules.ruleset import CompiledRule
-from kgen.rules.solve import BoundRules, Grid, Point, check_point
+from kgen.rules.solve import BoundRules, Grid, LegalSet, Point, check_point, solve
 
 
 class Verdict(StrEnum):
@@ -129,6 +129,17 @@ def explain(bound: BoundRules, point: Mapping[str, Value]) -> Explanation:
     )
     derived = tuple((let.name, _shown(at.values[let.name])) for let in bound.rules.lets)
     return Explanation(tuple((a.name, point[a.name]) for a in bound.rules.axes), derived, checks)
+
+
+def explain_best(bound: BoundRules, point: Mapping[str, Value], order: Callable[[LegalSet], np.ndarray]) -> Explanation:
+    """Explain a point that may leave axes open: the best legal completion, else the one that breaks fewest rules.
+
+    `order` returns the rows of a legal set, best first.
+    """
+    legal = solve(bound, point)
+    if not legal.count:
+        return explain(bound, complete(bound, point))
+    return explain(bound, dict(legal.point(int(order(legal)[0]))))
 
 
 def _verdict(rule: CompiledRule, at: Evaluator) -> Verdict:

@@ -4,7 +4,7 @@
 problem as arguments. So a set is compiled once per process and solves any number of problems.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -21,10 +21,14 @@ _RESERVED = frozenset({"axis", "let", "rule", "in", "step", "when", "because", "
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A number or a choice that the problem, the arch or the device brings; no `choices` means any number."""
+    """A number or a choice that the problem, the arch or the device brings; no `choices` means any number.
+
+    `implied` returns the other facts that one of its choices decides, as a type decides the bytes of an element.
+    """
 
     name: str
     choices: tuple[Value, ...] = ()
+    implied: Callable[[Value], Mapping[str, Value]] | None = None
 
     @property
     def kind(self) -> Kind:

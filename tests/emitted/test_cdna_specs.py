@@ -13,6 +13,7 @@ import kgen
 from kgen.check import PackageCheck
 from kgen.check.whole import check_all
 from kgen.errors.base import KgenError
+from kgen.spec.load import parse_spec
 from kgen.spec.model import Case, Spec
 
 pytestmark = pytest.mark.emitted
@@ -89,6 +90,34 @@ def test_the_same_specs_are_right_on_cdna(part: int, device: str, tmp_path: Path
             faults.append(f"{name}: {error.headline}")
     faults += [fault for result in check_all(folders, jobs=1) for fault in faults_of(result)]
     assert not faults, "\n".join(faults)
+
+
+CASES = """
+name: scaled
+reference: |
+  import math
+  import torch
+
+
+  def scaled(a, b):
+      return torch.softmax(a @ b, -1) * math.sqrt(a.shape[0])
+inputs:
+  a: {shape: [M, 72], dtype: bf16}
+  b: {shape: [72, N], dtype: bf16}
+extents: {M: 33, N: 264}
+cases:
+  one: {}
+  two: {M: 70}
+"""
+
+
+@pytest.mark.parametrize("device", ["mi308x", "mi350x"])
+def test_cases_with_functions_of_their_own(device: str, tmp_path: Path) -> None:
+    made = kgen.emit(parse_spec(CASES, Path("case.yaml")), target=device, folder=tmp_path / "scaled")
+    assert "scaled_1_two_resident" in (tmp_path / "scaled" / "kernel.py").read_text()
+    assert made.folder is not None
+    (result,) = check_all([made.folder], jobs=1)
+    assert not faults_of(result)
 
 
 def faults_of(result: PackageCheck) -> list[str]:

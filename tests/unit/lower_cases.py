@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from spellings import BF16, FP16, t
 
 INF, NAN = float("inf"), float("nan")
+INFINITE_LAST = torch.tensor([1, -1, 2, -2, 3, INF])
 X, Y, W = t(4, 6), t(4, 6, seed=1), t(6)
 Z = t(2, 6, 3, 5)
 CLASSES = torch.tensor([1, 0, 5, 3])
@@ -107,6 +108,9 @@ NORMS = {
     "rms_norm_silu_cast": (lambda x, w: F.silu(F.rms_norm(x, (6,), w)).to(BF16), X, W),
     "rms_norm_by_hand": (lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w, X, W),
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), Z, W, t(6, seed=2)),
+    "group_norm_infinite_weight": (lambda x, w, b: F.group_norm(x, 2, w, b), Z, INFINITE_LAST, W),
+    "group_norm_infinite_weight_and_bias": (lambda x, w, b: F.group_norm(x, 2, w, b), Z, INFINITE_LAST, INFINITE_LAST),
+    "group_norm_infinite_weight_alone": (lambda x, w: F.group_norm(x, 3, w), Z, INFINITE_LAST),
     "group_norm_flat": (lambda x: F.group_norm(x, 3), X),
     "group_norm_groups_of_one": (lambda x: F.group_norm(x, 6), Z),
     "group_norm_one_group": (lambda x: F.group_norm(x, 1), Z),

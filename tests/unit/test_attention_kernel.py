@@ -70,8 +70,8 @@ def walked(text: dict[str, Any], v: Any, sm_count: int) -> list[int]:
     """Return the indices that all CTAs of a grid compute, CTA by CTA."""
     found: list[int] = []
     CTA.count = min(sm_count, text["tiles"](v))
-    for index_of_cta in range(CTA.count):
-        CTA.index, turn = index_of_cta, 0
+    for cta in range(CTA.count):
+        CTA.index, turn = cta, 0
         while (index := text["tile_of"](turn)) < text["tiles"](v):
             found.append(index)
             turn += 1
@@ -82,8 +82,8 @@ def test_causal_tiles_are_dealt_evenly() -> None:
     text = text_of("long_causal")
     (v,) = text["VARIANTS"]
     keys, CTA.count = [], 132
-    for index_of_cta in range(CTA.count):
-        CTA.index = index_of_cta
+    for cta in range(CTA.count):
+        CTA.index = cta
         indices = itertools.takewhile(lambda index: index < text["tiles"](v), map(text["tile_of"], itertools.count()))
         keys.append(sum(text["key_blocks"](v, -(-v.keys // v.tile_n), text["tile_at"](v, i)[0])[1] for i in indices))
     assert max(keys) <= 1.1 * sum(keys) / len(keys)

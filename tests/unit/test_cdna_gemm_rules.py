@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.rules import bind_gemm, gemm_rules, narrow_products
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.ir.dtype import DType
@@ -155,6 +156,14 @@ def test_narrow_types_are_multiplied_as_they_are_on_cdna() -> None:
     assert narrow_products(MI300X) == halves | {DType.FP8_E4M3, DType.INT8}
     assert narrow_products(MI355X) == narrow_products(MI300X) | {DType.FP8_E5M2}
     assert narrow_products(H200) == narrow_products(MI355X)
+
+
+@pytest.mark.parametrize("device", [MI300X, MI355X, H200], ids=lambda d: d.name)
+def test_a_type_that_no_kernel_multiplies_is_told_those_that_are(device: Device) -> None:
+    with pytest.raises(NoLegalCandidateError) as caught:
+        solve_gemm(replace(BF16, in_dtype="fp64", in_bytes=8, out_dtype="fp64", out_bytes=8), device)
+    narrow = "int8 or fp8_e4m3 or " + ("" if device is MI300X else "fp8_e5m2 or ")
+    assert str(caught.value).endswith(f"= nearest legal: in_dtype = {narrow}fp16 or bf16 or fp32 instead of fp64")
 
 
 def test_devices_of_one_arch_get_plans_of_their_own() -> None:

@@ -84,14 +84,31 @@ def launches(*workgroups: int) -> list[Execution]:
     return [Execution("row", "k", count, 0, None) for count in workgroups]
 
 
-def test_an_infinite_weight_of_a_group_norm_is_no_nan() -> None:
-    x, weight, bias = torch.randn(1, 4, 5), torch.ones(4), torch.zeros(4)
+@pytest.mark.parametrize(("shape", "folds"), [((2, 4), False), ((2, 4, 1, 1), False), ((2, 4, 5), True)])
+def test_a_group_norm_folds_its_weight_where_a_channel_has_several_elements(
+    shape: tuple[int, ...], folds: bool
+) -> None:
+    x, weight, bias = torch.randn(shape, generator=torch.Generator().manual_seed(1)), torch.ones(4), torch.zeros(4)
     weight[3] = float("inf")
     plain = torch.nn.functional.group_norm(x, 2, weight, bias)
     with AsOnGpu():
         found = torch.nn.functional.group_norm(x, 2, weight, bias)
-    assert plain.isnan().any() and not found.isnan().any()
-    assert torch.allclose(plain[:, :3], found[:, :3]) and found[:, 3].isinf().all()
+    assert plain.isnan().any() and found.isnan().any() == folds
+    assert torch.allclose(plain[:, :3], found[:, :3]) and not found[:, 3].isfinite().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+def test_a_number_divides_as_the_product_with_its_inverse(dtype: torch.dtype) -> None:
+    x = torch.arange(1, 2000).to(dtype)
+    plain, kind = x / 127, torch.float32 if dtype is torch.int32 else dtype
+    with AsOnGpu():
+        found = x / 127
+    wide = torch.promote_types(kind, torch.float32)
+    inverse = torch.ones((), dtype=wide) / torch.tensor(127, dtype=wide)
+    assert found.dtype is plain.dtype is kind and torch.equal(found, (x.to(wide) * inverse).to(kind))
+    assert not torch.equal(found, plain) or dtype is torch.bfloat16
+    with AsOnGpu():
+        assert torch.equal(x / x, torch.ones_like(plain))
 
 
 def test_a_loss_of_many_rows_is_summed_in_fp32() -> None:

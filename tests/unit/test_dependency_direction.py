@@ -31,7 +31,8 @@ MAY_SEE = {
     "errors": "",
     "resources": "",
     "ir": "errors resources",
-    "target": "errors resources ir layout",
+    "target_yaml": "errors resources",
+    "target": "errors resources ir layout target_yaml",
     "rules": "errors resources ir",
     "spec": "errors resources ir frontend exchange",  # frontend: only the importer of Python modules, found at the call
     "frontend": "errors resources ir spec",
@@ -85,7 +86,7 @@ HOMES = {
     "numpy": "rules families planning simulator check",
     "jinja2": "render",
     "jsonschema": "bench",
-    "ruamel": "spec target",
+    "ruamel": "spec target target_yaml",
     "pydantic": "spec bench",
     "pyarrow": "records",
     "pydantic_core": "spec",

@@ -87,7 +87,14 @@ def test_packages_of_two_devices_are_planned_anew(root: Path) -> None:
     assert package.is_turned and all(v.turn is not None and v.reason is not None for v in package.variants)
 
 
-def test_a_device_that_is_not_shipped_has_to_be_named(root: Path) -> None:
+def test_a_package_carries_the_device_that_is_not_shipped(root: Path) -> None:
+    package = compared(root, root / "out/h200", root / "out/slow")
+    assert package == compared(root, root / "out/h200", root / "out/slow", slow_file(root))
+    assert package.standings == (Standing.SAME, Standing.SAME) and not package.note
+
+
+def test_a_device_that_is_not_shipped_nor_carried_has_to_be_named(root: Path) -> None:
+    (root / "out/slow/rows/device.yaml").unlink()
     package = compared(root, root / "out/h200/rows", root / "out/slow/rows")
     assert package.is_turned and "unknown device 'slow'" in package.note and "--targets" in package.note
     (reason,) = package.reasons

@@ -162,6 +162,20 @@ def test_approximate_division_by_a_number(divisor: float) -> None:
     require_same(op, {"x0": (values_of(DType.FP32), DType.FP32)}, 1e-6, approximate=True)
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+@pytest.mark.parametrize("dtype", [DType.FP32, DType.FP64])
+@pytest.mark.parametrize("divisor", [127.0, 448.0, 0.1, -7.3, 3, 1.0 / 3.0])
+def test_a_number_is_divided_by_as_on_a_gpu(divisor: float, dtype: DType, approximate: bool) -> None:
+    """PyTorch's GPU code multiplies by the inverse: the same bits, for a step behind it turns the last one into one."""
+    op = Map("out", Op.DIV, ("x0", Const(divisor)), dtype)
+    kind = TORCH_DTYPES[dtype]
+    x = (torch.arange(1, 20001) * 0.37).to(kind)
+    inverse = torch.ones((), dtype=kind) / torch.tensor(divisor, dtype=kind)
+    assert torch.equal(executed((op,), {"x0": (x, dtype)}, approximate=approximate), x * inverse)
+    if not approximate:
+        assert torch.equal(executed((op,), {"x0": (x, dtype)}, divides=True), x / torch.tensor(divisor, dtype=kind))
+
+
 @pytest.mark.parametrize("target", DType)
 @pytest.mark.parametrize("source", DType)
 def test_casts_and_memory(source: DType, target: DType) -> None:

@@ -25,6 +25,7 @@ from kgen.backends.loops.views import (
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.render.fields import unread_fields
+from kgen.spec.load import parse_spec
 from kgen.target import load_device
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -217,7 +218,7 @@ def test_a_column_sum_holds_a_state_for_each_element_of_a_vector() -> None:
         "col = (chunk * v.steps + s) * lanes + lane",
         "sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]",
         "combine_columns(v, (sum_0,), join_sum, sum_0_parts)",
-        "write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], is_row & (lane == 0), out_new)",
+        "write_row(v, out_at, out, at_row, is_row & (lane == 0), out_new)",
     )
 
 
@@ -237,7 +238,7 @@ def test_states_of_gathered_elements_are_joined_row_by_row() -> None:
 def test_values_of_a_vector_of_rows_are_read_before_the_elements() -> None:
     in_order(
         "column_softmax",
-        "read(v, b_at, b, offset(b_at, at_row), b_at.rows[0], cutlass.Boolean(True), b_raw, 0)",
+        "read_row(v, b_at, b, at_row, b_raw)",
         "x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)",
         "x1 = b_raw[e, 0]",
     )
@@ -355,6 +356,37 @@ def test_ints_narrower_than_a_word_are_summed_in_wider_ones() -> None:
 # Names.
 
 
+CASES = """
+name: scaled
+reference: |
+  def scaled(x):
+      return (x + x.shape[1]).sum(-1)
+inputs:
+  x: {shape: [M, N], dtype: bf16}
+extents: {M: 64, N: 256}
+cases:
+  one: {}
+  two: {N: 1024}
+  three: {M: 48, N: 1024}
+"""
+
+
+@pytest.mark.parametrize("device", ["h200", "mi300x"])
+def test_cases_share_a_function_where_it_has_one_text(device: str) -> None:
+    """The extent that is added is a constant in the text, which rows of VARIANTS do not hold."""
+    text = run(parse_spec(CASES, Path("case.yaml")), load_device(device)).made["render"]["kernel.py"]
+    launches = {
+        name.partition("_")[0]: launch for name, launch in re.findall(r'name="(\w+)",[^(]*launch="(\w+)"', text)
+    }
+    assert launches == {
+        "one": "launch_scaled_resident",
+        "two": "launch_scaled_two_resident",
+        "three": "launch_scaled_two_resident",
+    }
+    functions = {n.name: ast.unparse(n) for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    assert "256.0" in functions["scaled_resident"] and "1024.0" in functions["scaled_two_resident"]
+
+
 def test_names_of_the_user_make_way() -> None:
     assert lines_of("reserved_names")[1] == (
         "def reserved_names_flat(v: cutlass.Constexpr, v_, row_, chunk_, x1_, lambda_, within_, sum_0_, out):"
@@ -407,3 +439,10 @@ def test_tensors_named_like_functions_of_the_file() -> None:
 def test_a_quotient_that_is_rounded_is_divided_for() -> None:
     text = (ROOT / "generated" / "h200" / "quantize_int8_rows" / "kernel.py").read_text(encoding="utf-8")
     assert "reciprocal" not in text and re.search(r"= x\d+ / x\d+\n", text)
+
+
+def test_a_scale_of_what_is_rounded_has_the_bits_of_a_gpu() -> None:
+    """A maximum divided by a number, for which PyTorch's GPU code multiplies; a mean of a row stays a quotient."""
+    text = (ROOT / "generated" / "h200" / "quantize_int8_rows" / "kernel.py").read_text(encoding="utf-8")
+    assert re.search(r"= x\d+ \* \(1\.0 / 127\.0\)\n", text)
+    assert "x2 = (m2_0_mean * 1536.0) / 1536.0" in lines_of("moments")

@@ -219,6 +219,18 @@ def test_a_seed_changes_the_inputs(tmp_path, check_case):
     assert {failure.split(",")[1] for failure in failures} == {" seed 6", " seed 12345"}
 
 
+FINITE = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e5m2, *FINITE)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_special_values_are_those_that_a_type_has(tmp_path, monkeypatch, dtype):
+    module = load_test(package(tmp_path), monkeypatch)
+    planted = module.plant_special_values({"x": torch.zeros(2, 3).to(dtype)})["x"].double().flatten()
+    assert planted[0].isnan() and not planted[1:-1].any()
+    assert planted[-1].isnan() if dtype in FINITE else planted[-1] == float("inf")
+
+
 def test_stricter_limits_can_be_asked_for(tmp_path, check_case):
     failures = check_case(package(tmp_path), "--rtol", "1e-6", "--atol", "1e-9").failures
     assert any("is above 1e-06" in f for f in failures) and any("max_abs_err" in f for f in failures)

@@ -207,7 +207,9 @@ def test_differences_from_the_shipped_file(tmp_path: Path) -> None:
     assert clock.percent == pytest.approx(8.2, abs=0.01) and clock.to_json()["confidence"] == "medium"
     assert "quantities.l2" not in found and "quantities.compute_units" not in found and "limits.warp_size" not in found
     assert found["dense_peak.fp64"].probed is None and found["dense_peak.fp64"].percent is None
-    assert not any(name.startswith("measured.") for name in found)
+    assert found["measured.tf32"].shipped == load_device("h200").value("measured.tf32")
+    nowhere = differences(load_device("h20"), probed)  # what nobody measured there
+    assert not any(d.name.startswith("measured.") for d in nowhere)
     assert differences(probed, probed) == ()
     mig = loaded(described(replace(H200, limits=(("smem_bytes_per_cta", 167936),))), tmp_path, "small.yaml")
     other = {d.name: d for d in differences(load_device("h200"), mig)}["limits.smem_bytes_per_cta"]

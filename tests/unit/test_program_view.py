@@ -261,6 +261,34 @@ def test_a_module_that_takes_a_name_of_the_file_is_refused(constant: str) -> Non
         emitted(MODULE.format(constant=constant))
 
 
+LOOP_OF_CASES = """
+name: scaled
+reference: |
+  import torch
+
+
+  def scaled(a, b):
+      return torch.softmax(a @ b, -1) * (a.shape[0] / 3)
+inputs:
+  a: {shape: [M, 256], dtype: bf16}
+  b: {shape: [256, 512], dtype: bf16}
+extents: {M: 64}
+cases:
+  one: {}
+  two: {M: 144}
+"""
+
+
+def test_cases_whose_loops_differ_have_functions_of_their_own() -> None:
+    text = emitted(LOOP_OF_CASES)
+    assert dict(re.findall(r'name="(\w+?)_\w+",[^(]*launch="(\w+_resident)"', text)) == {
+        "one": "launch_scaled_1_resident",
+        "two": "launch_scaled_1_two_resident",
+    }
+    functions = {n.name: ast.unparse(n) for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    assert " * 48.0" in functions["scaled_1_two_resident"] and " * 48.0" not in functions["scaled_1_resident"]
+
+
 def test_cases_of_other_kernels_are_refused() -> None:
     made, spec = mixed_specs.made_of("two_linears"), parse_spec(MODULE.format(constant="G"), Path("case.yaml"))
     program, plan = made["lower"]["default"], mixed_specs.plan_of("two_linears")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,6 +127,16 @@ def test_no_legal_candidate_lists_rules_and_what_would_help() -> None:
     )
     payload: Any = error.to_json()
     assert [(r["rule"], r["removed"], r["removes_all_alone"]) for r in payload["rules"]] == [("wide", 8, True)]
+
+
+def test_another_value_of_a_fact_brings_what_it_decides_of_the_others() -> None:
+    def of_kind(kind: Value) -> dict[str, Value]:
+        return {"width": 64 if kind == "narrow" else 1}
+
+    facts = tuple(replace(fact, implied=of_kind) if fact.name == "kind" else fact for fact in VOCABULARY.facts)
+    rules = compile_rules((parse_rules(TOY, "toy.rules"),), replace(VOCABULARY, facts=facts))
+    bound, fixed = bind(rules, {"width": 64, "limit": 64, "kind": "narrow"}), {"path": "bulk", "tile": 32}
+    assert "kind = broad instead of narrow" in str(no_legal_candidate(solve(bound, fixed), fixed))
 
 
 def test_points_outside_of_the_axes_are_refused() -> None:

@@ -25,7 +25,7 @@ Kernel 0:
     store acc_1 -> out[b, 4*g + m0, m1, v]
   Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 2
     consumer warp groups take turns on the tensor cores (ping-pong); scores, weights and output in registers.
-    tile 128 queries x 144 keys, 2 stages, 384 threads, 214016 bytes of smem,
+    tile 128 queries x 128 keys, 2 stages, 384 threads, 197632 bytes of smem,
     256 tiles in 2 grid waves, 97% full
 
 Target: h200 (sm_90a, 132 SMs).
@@ -97,7 +97,6 @@ class Variant:
     d_pad: int  # head dims as they lie in smem
     dv_pad: int
     stages: int
-    persistent: int  # 1: each SM keeps one CTA; 0: a CTA for each tile
     section: int  # heads of K and V that walk side by side
     producer_registers: int
     consumer_registers: int
@@ -121,20 +120,19 @@ CASE_DEFAULT = {  # case default
     "most": 0,
 }
 VARIANTS = (
-    # predicted 23.2 us, bound by mma: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
-    # next best: 128x64, 4 stages, predicted 23.3 us
+    # predicted 23.3 us, bound by mma: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
+    # next best: 128x160, 2 stages, predicted 24.7 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
         tile_m=128,
-        tile_n=144,
+        tile_n=128,
         d_pad=128,
         dv_pad=128,
-        stages=2,  # 214016 bytes of smem in all
-        persistent=1,
+        stages=2,  # 197632 bytes of smem in all
         section=8,  # K and V of these stay in L2
         producer_registers=24,
-        consumer_registers=240,  # 172 of them scores, weights and output
+        consumer_registers=240,  # 160 of them scores, weights and output
     ),
 )
 
@@ -650,7 +648,7 @@ def launch_attention(
     stream,
     v: cutlass.Constexpr,
 ):
-    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch the CTAs."""
+    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA an SM."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
     heads = (v.ratio, *v.batch)
@@ -668,7 +666,7 @@ def launch_attention(
     tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_tile, (v.dv_pad, v.tile_n))
     tma_o, mO = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mO, o_tile, (MMA_M, v.dv_pad))
     attention(v, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, tma_o, mO).launch(
-        grid=(cutlass.min(tiles(v), sm_count) if v.persistent else tiles(v), 1, 1),
+        grid=(cutlass.min(tiles(v), sm_count), 1, 1),
         block=(threads(v), 1, 1),
         min_blocks_per_mp=1,
         stream=stream,

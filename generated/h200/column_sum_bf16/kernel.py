@@ -450,6 +450,11 @@ def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: 
             piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
 
 
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+
+
 def within(v, inside, value, identity):
     """The value, or beyond the end of a row what changes no result."""
     if v.exact:
@@ -546,9 +551,7 @@ def column_sum_bf16_0_streamed(v: cutlass.Constexpr, x, buffer_0):
     buffer_0_new = fragment(v, buffer_0_at, cutlass.Float32, 1)
     for e in cutlass.range_constexpr(v.vec):
         buffer_0_new[e, 0] = sum_0[e]
-    write(
-        v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row), buffer_0_at.rows[0], is_row & (lane == 0), buffer_0_new
-    )
+    write_row(v, buffer_0_at, buffer_0, at_row, is_row & (lane == 0), buffer_0_new)
 
 
 @cute.kernel
@@ -578,7 +581,7 @@ def column_sum_bf16_1_resident(v: cutlass.Constexpr, out, buffer_0):
     out_new = fragment(v, out_at, cutlass.BFloat16, 1)
     for e in cutlass.range_constexpr(v.vec):
         out_new[e, 0] = sum_0[e].to(cutlass.BFloat16)
-    write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], is_row & (lane == 0), out_new)
+    write_row(v, out_at, out, at_row, is_row & (lane == 0), out_new)
 
 
 @cute.jit

@@ -483,7 +483,7 @@ def quantize_int8_rows_resident(v: cutlass.Constexpr, x, out0, out1):
             max_0 = join_max((max_0,), (within(v, inside, x1, cutlass.Float32(float("-inf"))),))[0]
     (max_0,) = combine_row(v, (max_0,), join_max, max_0_parts)
     x2 = maximum(max_0, 1e-06)
-    x3 = x2 / 127.0
+    x3 = x2 * (1.0 / 127.0)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)

@@ -7,18 +7,19 @@
     input bias: fp32[512]
     output out: fp32[128,512,64,64]
     x_value:fp32 = load x[b, 16*i + r, h, w]
-    sum:fp32 = reduce.sum[r,h,w] x_value
-    div:fp32 = div sum, 65536.0
-    sub:fp32 = sub x_value, div
     m2:fp32 = reduce.m2[r,h,w] x_value
-    div_1:fp32 = div m2, 65536.0
-    add:fp32 = add div_1, 1e-05
+    div:fp32 = div m2, 65536.0
+    add:fp32 = add div, 1e-05
     rsqrt:fp32 = rsqrt add
-    mul:fp32 = mul sub, rsqrt
     weight_value:fp32 = load weight[16*i + r]
-    mul_1:fp32 = mul mul, weight_value
+    mul:fp32 = mul rsqrt, weight_value
+    mul_1:fp32 = mul x_value, mul
     bias_value:fp32 = load bias[16*i + r]
-    add_1:fp32 = add mul_1, bias_value
+    sum:fp32 = reduce.sum[r,h,w] x_value
+    div_1:fp32 = div sum, 65536.0
+    mul_2:fp32 = mul div_1, mul
+    sub:fp32 = sub bias_value, mul_2
+    add_1:fp32 = add mul_1, sub
     store add_1 -> out[b, 16*i + r, h, w]
 
 Target: mi300x (gfx942, 304 CUs).
@@ -79,8 +80,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 617.7 us, bound by memory; x on 16 bytes
-    # next best: resident, 32 x 2 elements a thread, 1024 threads, 1024 of them a row, predicted 620.6 us
+    # predicted 620.5 us, bound by memory; x on 16 bytes
+    # next best: resident, 32 x 2 elements a thread, 1024 threads, 1024 of them a row, predicted 623.3 us
     Variant(
         name="default_resident",
         launch="launch_group_norm_fp32_resident",
@@ -100,8 +101,8 @@ VARIANTS = (
             Access(rows=(65536, 2097152), cols=(1, 4096), width=4),  # out_at
         ),
     ),
-    # predicted 882.5 us, bound by memory; any base address
-    # next best: streamed, 4 x 1 elements a thread, 512 threads, 512 of them a row, predicted 884.2 us
+    # predicted 883.9 us, bound by memory; any base address
+    # next best: streamed, 4 x 1 elements a thread, 512 threads, 512 of them a row, predicted 884.9 us
     Variant(
         name="default_streamed_any",
         launch="launch_group_norm_fp32_streamed",
@@ -450,10 +451,10 @@ def group_norm_fp32_resident(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
         (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
     )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    x2 = (m2_0_mean * 65536.0) / 65536.0
-    x3 = m2_0 / 65536.0
-    x4 = x3 + 1e-05
-    x5 = rsqrt_approximate(x4)
+    x2 = m2_0 / 65536.0
+    x3 = x2 + 1e-05
+    x4 = rsqrt_approximate(x3)
+    x5 = (m2_0_mean * 65536.0) / 65536.0
     for s in fx.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
@@ -464,13 +465,14 @@ def group_norm_fp32_resident(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
         read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in fx.range_constexpr(v.vec):
             x6 = x_raw[e, s]
-            x7 = x6 - x2
-            x8 = x7 * x5
-            x9 = weight_raw[e, 0]
-            x10 = x8 * x9
-            x11 = bias_raw[e, 0]
-            x12 = x10 + x11
-            out_new[e, 0] = x12
+            x7 = weight_raw[e, 0]
+            x8 = x4 * x7
+            x9 = x6 * x8
+            x10 = bias_raw[e, 0]
+            x11 = x5 * x8
+            x12 = x10 - x11
+            x13 = x9 + x12
+            out_new[e, 0] = x13
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
@@ -513,10 +515,10 @@ def group_norm_fp32_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
             (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
         )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    x2 = (m2_0_mean * 65536.0) / 65536.0
-    x3 = m2_0 / 65536.0
-    x4 = x3 + 1e-05
-    x5 = rsqrt_approximate(x4)
+    x2 = m2_0 / 65536.0
+    x3 = x2 + 1e-05
+    x4 = rsqrt_approximate(x3)
+    x5 = (m2_0_mean * 65536.0) / 65536.0
     for chunk in range(-(-prod(v.cols) // (v.steps * lanes * v.vec))):
         x_raw = {}
         for s in fx.range_constexpr(v.steps):
@@ -533,13 +535,14 @@ def group_norm_fp32_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, weight: fx.Te
             read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
             for e in fx.range_constexpr(v.vec):
                 x6 = x_raw[e, s]
-                x7 = x6 - x2
-                x8 = x7 * x5
-                x9 = weight_raw[e, 0]
-                x10 = x8 * x9
-                x11 = bias_raw[e, 0]
-                x12 = x10 + x11
-                out_new[e, 0] = x12
+                x7 = weight_raw[e, 0]
+                x8 = x4 * x7
+                x9 = x6 * x8
+                x10 = bias_raw[e, 0]
+                x11 = x5 * x8
+                x12 = x10 - x11
+                x13 = x9 + x12
+                out_new[e, 0] = x13
             write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 

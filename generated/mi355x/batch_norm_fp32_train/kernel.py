@@ -599,6 +599,16 @@ def write(v, access, tensor, start, step, inside, values):
         fx.copy(atom(tensor, count), held, spot(tensor, start + first * step, inside, count))
 
 
+def read_row(v, access, tensor, at_row, into):
+    """Load the values of a vector of rows."""
+    read(v, access, tensor, offset(access, at_row), access.rows[0], True, into, 0)
+
+
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+
+
 def put(tensor, start, inside, value):
     """Store one element where it is inside."""
     kind = tensor.element_type
@@ -860,36 +870,9 @@ def batch_norm_fp32_train_1_resident(
     norm_running_mean_raw = {}
     norm_running_var_raw = {}
     norm_num_batches_tracked_raw = {}
-    read(
-        v,
-        norm_running_mean_at,
-        norm_running_mean,
-        offset(norm_running_mean_at, at_row),
-        norm_running_mean_at.rows[0],
-        True,
-        norm_running_mean_raw,
-        0,
-    )
-    read(
-        v,
-        norm_running_var_at,
-        norm_running_var,
-        offset(norm_running_var_at, at_row),
-        norm_running_var_at.rows[0],
-        True,
-        norm_running_var_raw,
-        0,
-    )
-    read(
-        v,
-        norm_num_batches_tracked_at,
-        norm_num_batches_tracked,
-        offset(norm_num_batches_tracked_at, at_row),
-        norm_num_batches_tracked_at.rows[0],
-        True,
-        norm_num_batches_tracked_raw,
-        0,
-    )
+    read_row(v, norm_running_mean_at, norm_running_mean, at_row, norm_running_mean_raw)
+    read_row(v, norm_running_var_at, norm_running_var, at_row, norm_running_var_raw)
+    read_row(v, norm_num_batches_tracked_at, norm_num_batches_tracked, at_row, norm_num_batches_tracked_raw)
     buffer_2_raw = {}
     buffer_3_raw = {}
     buffer_4_raw = {}
@@ -958,30 +941,10 @@ def batch_norm_fp32_train_1_resident(
         norm_running_var_new[e, 0] = x16
         buffer_0_new[e, 0] = sum_0[e]
         buffer_1_new[e, 0] = x6
-    write(
-        v,
-        norm_running_mean_at,
-        norm_running_mean,
-        offset(norm_running_mean_at, at_row),
-        norm_running_mean_at.rows[0],
-        is_row & (lane == 0),
-        norm_running_mean_new,
-    )
-    write(
-        v,
-        norm_running_var_at,
-        norm_running_var,
-        offset(norm_running_var_at, at_row),
-        norm_running_var_at.rows[0],
-        is_row & (lane == 0),
-        norm_running_var_new,
-    )
-    write(
-        v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row), buffer_0_at.rows[0], is_row & (lane == 0), buffer_0_new
-    )
-    write(
-        v, buffer_1_at, buffer_1, offset(buffer_1_at, at_row), buffer_1_at.rows[0], is_row & (lane == 0), buffer_1_new
-    )
+    write_row(v, norm_running_mean_at, norm_running_mean, at_row, is_row & (lane == 0), norm_running_mean_new)
+    write_row(v, norm_running_var_at, norm_running_var, at_row, is_row & (lane == 0), norm_running_var_new)
+    write_row(v, buffer_0_at, buffer_0, at_row, is_row & (lane == 0), buffer_0_new)
+    write_row(v, buffer_1_at, buffer_1, at_row, is_row & (lane == 0), buffer_1_new)
     e = 0
     x17 = norm_num_batches_tracked_raw[e, 0]
     x18 = x17 + fx.Int64(1)
@@ -1034,10 +997,10 @@ def batch_norm_fp32_train_2_flat(
         for e in fx.range_constexpr(v.vec):
             x0 = x_raw[e, s]
             x1 = buffer_0_raw[e, s]
-            x2 = x1 * 5.960464477539063e-08
+            x2 = x1 * (1.0 / 16777216.0)
             x3 = x0 - x2
             x4 = buffer_1_raw[e, s]
-            x5 = x4 * 5.960464477539063e-08
+            x5 = x4 * (1.0 / 16777216.0)
             x6 = x5 + 1e-05
             x7 = rsqrt_approximate(x6)
             x8 = x3 * x7

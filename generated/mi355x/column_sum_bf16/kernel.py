@@ -398,6 +398,11 @@ def write(v, access, tensor, start, step, inside, values):
         fx.copy(atom(tensor, count), held, spot(tensor, start + first * step, inside, count))
 
 
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+
+
 def within(v, inside, value, identity):
     """The value, or beyond the end of a row what changes no result."""
     return value if v.exact else fx.Boolean(inside).select(value, type(value)(identity))
@@ -476,9 +481,7 @@ def column_sum_bf16_0_streamed(v: fx.Constexpr[tuple], x: fx.Tensor, buffer_0: f
     buffer_0_new = {}
     for e in fx.range_constexpr(v.vec):
         buffer_0_new[e, 0] = sum_0[e]
-    write(
-        v, buffer_0_at, buffer_0, offset(buffer_0_at, at_row), buffer_0_at.rows[0], is_row & (lane == 0), buffer_0_new
-    )
+    write_row(v, buffer_0_at, buffer_0, at_row, is_row & (lane == 0), buffer_0_new)
 
 
 @flyc.kernel
@@ -510,7 +513,7 @@ def column_sum_bf16_1_resident(v: fx.Constexpr[tuple], out: fx.Tensor, buffer_0:
     out_new = {}
     for e in fx.range_constexpr(v.vec):
         out_new[e, 0] = sum_0[e].to(fx.BFloat16)
-    write(v, out_at, out, offset(out_at, at_row), out_at.rows[0], is_row & (lane == 0), out_new)
+    write_row(v, out_at, out, at_row, is_row & (lane == 0), out_new)
 
 
 @flyc.jit

@@ -15,7 +15,7 @@ from kgen.target import Device
 
 # Axes and lets of the rules that a row keeps as numbers, and their names in the row.
 _KEPT = {
-    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages", "persistent")},
+    **{name: name for name in ("tile_m", "tile_n", "d_pad", "dv_pad", "stages")},
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
@@ -43,7 +43,6 @@ _COMMENTS = {
     "k_page": "from page to page, in elements",
     "table_stride": "of (entry, *batch)",
     "d_pad": "head dims as they lie in smem",
-    "persistent": "1: each SM keeps one CTA; 0: a CTA for each tile",
     "section": "heads of K and V that walk side by side",
     "splits": "parts of the keys of a head",
     "ctas_per_unit": "that one SM holds at once",

@@ -52,7 +52,6 @@ CUTEDSL_LOOPS: Final = LoopDialect(
         "EVICT_LAST": "EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results",
     },
     unrolled="cutlass.range_constexpr",
-    true="cutlass.Boolean(True)",
     exp="cute.math.exp({0}, fastmath=True)",
     fragment="fragment(v, {access}, {type}, {count})",
     registers="cute.make_rmem_tensor({shape}, {type})",

@@ -81,7 +81,6 @@ def flydsl_loops(arch: Arch) -> LoopDialect:
         evictions={},
         constants={},
         unrolled="fx.range_constexpr",
-        true="True",
         exp="exp_approximate({0})",
         fragment="{{}}",
         registers="{{}}",

@@ -13,6 +13,7 @@ from kgen.backends.loops.views import FlatKernelView, LaunchView, LoopKernelView
 from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.strided.form import Layout
 from kgen.ir.problem import Problem
+from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 from kgen.planning.plan_loops import LoopVariant
 from kgen.render import render
@@ -27,17 +28,22 @@ _DOCS = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceText:
-    """The text of a device function; `joins` are the functions it joins states with that the library does not have."""
+    """The text of a device function and of the one that launches it, with their names.
+
+    `joins` are the functions it joins states with that the library does not have.
+    """
 
     name: str
     text: str
+    launch: str
+    launch_text: str
     joins: Lines
     accesses: tuple[NamedAccess, ...]
 
 
-def kernel_name(variant: LoopVariant) -> str:
-    """Return the name of the device function that serves a variant."""
-    return f"{variant.kernel}_{variant.schedule}"
+def problem_of(variant: LoopVariant, programs: dict[str, Program]) -> Problem:
+    """Return the problem that a variant computes."""
+    return next(p for p in programs[variant.case].problems if p.name == variant.kernel)
 
 
 def tensors_of(problem: Problem) -> Lines:
@@ -45,11 +51,32 @@ def tensors_of(problem: Problem) -> Lines:
     return tuple(t.name for t in problem.tensors)
 
 
-def device_text(variant: LoopVariant, names: dict[str, str], problem: Problem, dialect: LoopDialect) -> DeviceText:
-    """Return the device function of a variant; `names` are the Python names of all tensors."""
+def device_texts(
+    variants: tuple[LoopVariant, ...], programs: dict[str, Program], names: dict[str, str], dialect: LoopDialect
+) -> dict[str, DeviceText]:
+    """Return the device function of each variant, by its name; `names` are the Python names of all tensors.
+
+    One function serves all variants of a kernel and schedule of which it is the text. A case that differs in more
+    than what a row of VARIANTS holds has a function of its own, with the case in its name.
+    """
+    texts: dict[str, DeviceText] = {}
+    found: dict[tuple[str, str], dict[str, str]] = {}  # of a kernel and a schedule: what is computed -> its function
+    for v in variants:
+        problem, shared = problem_of(v, programs), f"{v.kernel}_{v.schedule}"
+        text = device_text(v, shared, names, problem, dialect)
+        functions = found.setdefault((v.kernel, v.schedule), {})
+        own = f"{v.kernel}_{v.case}_{v.schedule}" if functions else shared
+        function = functions.setdefault(f"{text.text}\n{text.launch_text}", own)
+        texts[v.name] = text if function == shared else device_text(v, function, names, problem, dialect)
+    return texts
+
+
+def device_text(
+    variant: LoopVariant, name: str, names: dict[str, str], problem: Problem, dialect: LoopDialect
+) -> DeviceText:
+    """Return the device function of a variant under a name; `names` are the Python names of all tensors."""
     far = frozenset(t.name for t in problem.tensors if _is_far(t.type, dialect))
     body = LoopBody(variant.form, names, dialect, far, staged=variant.schedule == "staged")
-    name = kernel_name(variant)
     tensors = (dialect.tensor_parameter.format(names[t]) for t in tensors_of(problem))
     signature = bracketed(f"def {name}(", (dialect.variant_parameter, *tensors), "):")
     view: FlatKernelView | LoopKernelView | ScanRowsView | ScanColumnsView
@@ -65,7 +92,8 @@ def device_text(variant: LoopVariant, names: dict[str, str], problem: Problem, d
     entered = (dialect.entered.format(names[t]) for t in tensors_of(problem) if dialect.entered and t not in far)
     view = replace(view, accesses=(*view.accesses, *entered))
     text = render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
-    return DeviceText(name, text, body.reductions.joins(), tuple(body.symbols.accesses))
+    launch, launch_text = _launch(name, names, problem, dialect)
+    return DeviceText(name, text, launch, launch_text, body.reductions.joins(), tuple(body.symbols.accesses))
 
 
 def _is_far(type_: TensorType, dialect: LoopDialect) -> bool:
@@ -74,14 +102,14 @@ def _is_far(type_: TensorType, dialect: LoopDialect) -> bool:
     return dialect.most_bytes is not None and (last + 1) * type_.dtype.bytes > dialect.most_bytes
 
 
-def launch_text(variant: LoopVariant, names: dict[str, str], problem: Problem, dialect: LoopDialect) -> tuple[str, str]:
-    """Return name and text of the launch function."""
+def _launch(function: str, names: dict[str, str], problem: Problem, dialect: LoopDialect) -> tuple[str, str]:
+    """Return name and text of the function that launches a device function."""
     tensors = tuple(names[t] for t in tensors_of(problem))
     given = (
         dialect.given[t.type.dtype].format(names[t.name]) for t in problem.tensors if t.type.dtype in dialect.given
     )
-    call = bracketed(f"launched = {kernel_name(variant)}(", ("v", *tensors), ")", indent=4)
-    view = LaunchView(f"launch_{kernel_name(variant)}", tensors, (*fitted_lines(given, 4), *call))
+    call = bracketed(f"launched = {function}(", ("v", *tensors), ")", indent=4)
+    view = LaunchView(f"launch_{function}", tensors, (*fitted_lines(given, 4), *call))
     return view.name, render(f"{dialect.folder}/launch.py.j2", view).rstrip("\n")
 
 

@@ -37,7 +37,6 @@ class LoopDialect:
     evictions: Mapping[Eviction, str]  # the constants that tell the L2 when what is read leaves; those it has
     constants: Mapping[str, str]  # a word -> the definition of a constant that files with this word have
     unrolled: str  # what a loop over constants is over
-    true: str
     exp: str  # of {0}: the approximation that sums of exponentials take
     fragment: str  # registers for {count} vectors that {access} reads or writes as {type}
     registers: str  # registers of a {shape} and {type}

@@ -3,9 +3,9 @@
 The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
 """
 
-from kgen.backends.loops.device import DeviceText, device_text, launch_text
+from kgen.backends.loops.device import DeviceText, device_texts
 from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.loops.host import loop_host_view, problem_of
+from kgen.backends.loops.host import loop_host_view
 from kgen.backends.loops.names import loop_names
 from kgen.backends.loops.rows import loop_row, loop_rules
 from kgen.backends.loops.views import LoopFileView
@@ -14,12 +14,11 @@ from kgen.backends.source.imports import import_block
 from kgen.backends.source.lines import Lines
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.operator import with_operator
-from kgen.errors.backend import CasesDifferError
 from kgen.families.strided.facts import reach_of
 from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
-from kgen.planning.plan_loops import LoopVariant
+from kgen.planning.plan_loops import LoopVariant, loop_variants
 from kgen.render import Page, render
 from kgen.spec.model import Spec
 
@@ -28,13 +27,13 @@ _INT32_LIMIT = 2**31
 
 def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     """Return the page of kernel.py for a plan whose kernels are all loops."""
-    variants = tuple(v for v in plan.variants if isinstance(v, LoopVariant))
+    variants = loop_variants(plan)
     program = next(iter(programs.values()))
     names = loop_names(_tensors(program), dialect)
-    devices = {v.name: device_text(v, names, problem_of(v, programs), dialect) for v in variants}
-    functions = _functions(plan.name, variants, programs, names, devices, dialect)
+    devices = device_texts(variants, programs, names, dialect)
+    functions = _functions(tuple(devices.values()))
     joins = tuple(dict.fromkeys(source for device in devices.values() for source in device.joins))
-    host = render(f"{dialect.folder}/host.py.j2", loop_host_view(plan.name, variants, programs, names, dialect))
+    host = render(f"{dialect.folder}/host.py.j2", loop_host_view(plan, devices, programs, names, dialect))
     library = dialect.values.library_source(["\n".join((*joins, *functions))])
     imports = _imports(dialect, (*joins, *functions), library)
     host = with_operator(host, spec.operator, programs, names)
@@ -63,26 +62,9 @@ def _tensors(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(a.name for a in program.arguments), *others)))
 
 
-def _functions(
-    name: str,
-    variants: tuple[LoopVariant, ...],
-    programs: dict[str, Program],
-    names: dict[str, str],
-    devices: dict[str, DeviceText],
-    dialect: LoopDialect,
-) -> Lines:
+def _functions(devices: tuple[DeviceText, ...]) -> Lines:
     """Return the device functions, then the launch functions; those that several variants share are one text."""
-    texts: dict[str, tuple[str, str]] = {}  # function -> text, and the case that it was first printed for
-    launches: list[str] = []
-    for v in variants:
-        launch, launch_source = launch_text(v, names, problem_of(v, programs), dialect)
-        launches.append(launch)
-        for function, text in ((devices[v.name].name, devices[v.name].text), (launch, launch_source)):
-            one, first = texts.setdefault(function, (text, v.case))
-            if one != text:
-                raise CasesDifferError(spec=name, first=first, second=v.case, one=one, other=text)
-    device = [function for function in texts if function not in launches]
-    return tuple(texts[function][0] for function in dict.fromkeys((*device, *launches)))
+    return tuple(dict.fromkeys((*(d.text for d in devices), *(d.launch_text for d in devices))))
 
 
 def _imports(dialect: LoopDialect, functions: Lines, library: Lines) -> Lines:

@@ -1,6 +1,6 @@
 """LoopHostView: what each variant is compiled for, and how the host function makes tensors and launches the kernels."""
 
-from kgen.backends.loops.device import kernel_name, tensors_of
+from kgen.backends.loops.device import DeviceText, problem_of, tensors_of
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.loops.views import LoopCaseView, LoopHostView, LoopSignatureView
 from kgen.backends.source.file_text import (
@@ -18,24 +18,25 @@ from kgen.ir.dtype import DType
 from kgen.ir.problem import Problem, ProblemTensor
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
-from kgen.planning.plan_loops import LoopVariant
+from kgen.planning.plan import Plan
+from kgen.planning.plan_loops import LoopVariant, loop_variants
 
 _BYTES = (DType.FP8_E4M3, DType.FP8_E5M2, DType.BOOL)  # passed as bytes
 
 
 def loop_host_view(
-    name: str,
-    variants: tuple[LoopVariant, ...],
+    plan: Plan,
+    devices: dict[str, DeviceText],
     programs: dict[str, Program],
     names: dict[str, str],
     dialect: LoopDialect,
 ) -> LoopHostView:
-    """Return what the template of the host code prints."""
-    program = next(iter(programs.values()))
+    """Return what the template of the host code prints; `devices` are the device functions, by variant."""
+    variants, program = loop_variants(plan), next(iter(programs.values()))
     arguments = tuple(names[a.name] for a in program.arguments)
     read = frozenset(t.name for p in program.problems for t in p.tensors)
     return LoopHostView(
-        name=name,
+        name=plan.name,
         signatures=loop_signatures(variants, programs, names, dialect),
         cases=tuple(_case(case, program, variants) for case, program in programs.items()),
         head=bracketed("def kernel(", arguments, "):"),
@@ -45,7 +46,7 @@ def loop_host_view(
         allocations=allocations(program, names, dialect.torch_type),
         calls=tuple(_call(i, p, variants, names, dialect) for i, p in enumerate(program.problems)),
         result=returned(program, names),
-        launches=tuple(dict.fromkeys(f"launch_{kernel_name(v)}" for v in variants)),
+        launches=tuple(dict.fromkeys(devices[v.name].launch for v in variants)),
         rules=tuple(f'"{v.name}": rules_{v.name},' for v in variants),
         may_be_empty=any(v.form.is_empty for v in variants),
     )
@@ -56,11 +57,6 @@ def loop_signatures(
 ) -> tuple[LoopSignatureView, ...]:
     """Return what each variant is compiled for."""
     return tuple(_signature(v, problem_of(v, programs), names, dialect) for v in variants)
-
-
-def problem_of(variant: LoopVariant, programs: dict[str, Program]) -> Problem:
-    """Return the problem that a variant computes."""
-    return next(p for p in programs[variant.case].problems if p.name == variant.kernel)
 
 
 def argument(name: str, type_: TensorType, dialect: LoopDialect) -> str:

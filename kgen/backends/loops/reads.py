@@ -106,17 +106,19 @@ class VectorReads:
 
     def _read(self, vector: _VectorLoad, time: ReadTime) -> str:
         at, load, symbols = vector.access, vector.load, self.symbols
-        coords = "at_row" if time is ReadTime.ROW or symbols.form.layout is Layout.FLAT else "at_row, at_col"
+        tensor = symbols.tensors[load.tensor]
+        if time is ReadTime.ROW:
+            return f"{symbols.function('read_row', load.tensor)}(v, {at}, {tensor}, at_row, {vector.fragment})"
+        coords = "at_row" if symbols.form.layout is Layout.FLAT else "at_row, at_col"
         start = f"offset({at}, {coords})"
         if load.gathered is not None:
             start += f" + INDEX({symbols.row_names[load.gathered[0]]}) * {load.gathered[1]}"
-        inside = symbols.dialect.true if time is ReadTime.ROW else "inside"
         place = "s" if time is ReadTime.EARLY else "0"
         step = f"{at}.{symbols.vector_side}[0]"
         staged = self.staged and time is ReadTime.EARLY
         read = symbols.function("stage" if staged else "read", load.tensor)
         into = _staged(vector.fragment) if staged else vector.fragment
-        return f"{read}(v, {at}, {symbols.tensors[load.tensor]}, {start}, {step}, {inside}, {into}, {place})"
+        return f"{read}(v, {at}, {tensor}, {start}, {step}, inside, {into}, {place})"
 
 
 def _staged(fragment: str) -> str:

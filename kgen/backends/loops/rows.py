@@ -2,7 +2,7 @@
 
 import textwrap
 
-from kgen.backends.loops.device import DeviceText, kernel_name
+from kgen.backends.loops.device import DeviceText
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.loops.places import HELD
 from kgen.backends.loops.symbols import NamedAccess
@@ -19,7 +19,7 @@ from kgen.target import Device
 
 
 def loop_row(variant: LoopVariant, device: DeviceText, dialect: LoopDialect, warp: int) -> LoopRowView:
-    """Return the row of one variant; `device` is the text that names its accesses, `warp` the threads of a warp."""
+    """Return the row of one variant; `device` is the function that it runs, `warp` the threads of a warp."""
     choice, form = variant.choice, variant.form
     reasons = [f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}; {variant.guard}"]
     if variant.runners_up:
@@ -27,7 +27,7 @@ def loop_row(variant: LoopVariant, device: DeviceText, dialect: LoopDialect, war
         reasons.append(f"next best: {second.candidate}, predicted {second.time_us:.1f} us")
     chosen = {name: _chosen(variant, name) for name in dialect.kept}
     values = [
-        ValueView("launch", f'"launch_{kernel_name(variant)}"'),
+        ValueView("launch", f'"{device.launch}"'),
         ValueView("rows", tuple_text(form.kept[::-1])),
         ValueView("cols", tuple_text(form.reduced[::-1])),
         *(ValueView(name, str(value)) for name, value in chosen.items()),

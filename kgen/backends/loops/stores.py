@@ -81,7 +81,10 @@ class StorePrinter:
 
     def _write(self, a: Access, inside: str) -> str:
         at, tensor = self._access(a), self.symbols.tensors[a.tensor]
-        start = f"offset({at}, {'at_row' if a.walk.is_row or self.is_flat else 'at_row, at_col'})"
+        if a in self.rows:
+            write = self.symbols.function("write_row", a.tensor)
+            return f"{write}(v, {at}, {tensor}, at_row, {inside}, {self._fragment(a)})"
+        start = f"offset({at}, {'at_row' if self.is_flat else 'at_row, at_col'})"
         write = self.symbols.function("write", a.tensor)
         return f"{write}(v, {at}, {tensor}, {start}, {at}.{self.symbols.vector_side}[0], {inside}, {self._fragment(a)})"
 

@@ -9,11 +9,10 @@ from kgen.backends.source.lines import Lines
 from kgen.families.strided.form import LoopForm, Statement, Walk
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Const, Gather, Index, Load, Map, Reduce, Scan, operands_of
+from kgen.ir.problem import Gather, Index, Load, Map, Reduce, Scan, operands_of
 
 # Rounded correctly, as in PyTorch: a quotient or a root of whole numbers is often meant to be one.
 _EXACT = frozenset({PointwiseOp.DIV, PointwiseOp.RECIPROCAL, PointwiseOp.SQRT, PointwiseOp.POW})
-_INFINITE = (float("inf"), float("-inf"))
 # Operations and types that tell neighbouring numbers apart: a quotient that reaches one of them is divided for.
 _STEPS = frozenset({PointwiseOp.ROUND, PointwiseOp.FLOOR, PointwiseOp.CEIL, PointwiseOp.TRUNC, PointwiseOp.SIGN})
 _SMOOTH = frozenset({DType.FP16, DType.BF16, DType.FP32, DType.FP64})
@@ -32,9 +31,12 @@ class ValuePrinter:
             match s:
                 case Map():
                     for op in self._with_reciprocal(s):
-                        exact = op.op in _EXACT
                         scope.lines += self.words.print_ops(
-                            (op,), scope.names, self.symbols.dtypes, approximate=not exact
+                            (op,),
+                            scope.names,
+                            self.symbols.dtypes,
+                            approximate=op.op not in _EXACT,
+                            divides=self._divides(op),
                         )
                 case Load() | Gather():
                     scope.define(
@@ -95,15 +97,18 @@ class ValuePrinter:
         if s.op is not PointwiseOp.DIV or s.dtype is not DType.FP32 or s.result in rows:
             return (s,)
         dividend, divisor = s.operands
-        if isinstance(divisor, Const):
-            if not divisor.value or 1 / divisor.value in _INFINITE:
-                return (s,)
-            return (Map(s.result, PointwiseOp.MUL, (dividend, Const(1 / divisor.value)), s.dtype),)
         if divisor not in rows or dividend in rows or s.result in self.told_apart:
             return (s,)
         inverse = Map(f"{s.result}/", PointwiseOp.RECIPROCAL, (divisor,), s.dtype)
         self.symbols.dtypes[inverse.result] = s.dtype
         return (inverse, Map(s.result, PointwiseOp.MUL, (dividend, inverse.result), s.dtype))
+
+    def _divides(self, s: Map) -> bool:
+        """Return whether a division by a number stays one: in rows it costs little, and a mean of equals is exact.
+
+        Where neighbouring numbers are told apart, they have to be PyTorch's.
+        """
+        return s.result in self.symbols.row_values and s.result not in self.told_apart
 
     def _element(self, value: str, scope: Scope) -> str:
         """Return the expression of one loaded element."""

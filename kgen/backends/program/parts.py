@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kgen.backends.loops.device import kernel_name
+from kgen.backends.loops.device import device_texts
 from kgen.backends.loops.file import loops_page
 from kgen.backends.loops.host import argument, loop_signatures
 from kgen.backends.loops.views import LoopFileView
@@ -18,7 +18,7 @@ from kgen.ir.program import Program
 from kgen.planning.plan import Plan
 from kgen.planning.plan_attention import attention_plan
 from kgen.planning.plan_gemm import gemm_plan
-from kgen.planning.plan_loops import LoopVariant
+from kgen.planning.plan_loops import loop_variants
 from kgen.render import render
 from kgen.spec.model import Spec
 
@@ -36,7 +36,7 @@ def parts_of(
     `workspace` are the tensors that a kernel writes and reads itself.
     """
     program = next(iter(programs.values()))
-    loops = {v.kernel for v in plan.variants if isinstance(v, LoopVariant)}
+    loops = {v.kernel for v in loop_variants(plan)}
     if loops:
         source = _LoopSource(dialect, spec, {c: _alone(p, loops) for c, p in programs.items()}, plan, shown)
     attentions = {v.kernel for v in attention_plan(plan).variants}
@@ -124,13 +124,14 @@ class _LoopSource:
         self, dialect: ProgramDialect, spec: Spec, programs: dict[str, Program], plan: Plan, shown: dict[str, str]
     ) -> None:
         self.loops, self.shown = dialect.loops, shown
-        variants = tuple(v for v in plan.variants if isinstance(v, LoopVariant))
+        variants = loop_variants(plan)
         bare = replace(spec, reference=replace(spec.reference, is_module=False))
         view = loops_page(self.loops, bare, programs, replace(plan, variants=variants)).view
         assert isinstance(view, LoopFileView)
         self.view = replace(view, imports=(), host=())
         self.imports = tuple(ast.unparse(node) for node in ast.parse("\n".join(view.imports)).body)
         self.signatures = {s.variant: s.lines for s in loop_signatures(variants, programs, shown, self.loops)}
+        self.devices = device_texts(variants, programs, shown, self.loops)
         self.variants = {v.kernel: [o for o in variants if o.kernel == v.kernel] for v in variants}
         library, statements = self.loops.values.library_names(), self.statements(self.view)
         self.found = {s.name: s for s in statements if s.name not in library}
@@ -144,8 +145,9 @@ class _LoopSource:
     def names(self, kernel: str) -> tuple[str, ...]:
         """Return what belongs to one kernel: its rules, its device functions, its launch functions."""
         variants = self.variants[kernel]
-        functions = dict.fromkeys(map(kernel_name, variants))
-        return (*(f"rules_{v.name}" for v in variants), *functions, *(f"launch_{f}" for f in functions))
+        devices = [self.devices[v.name] for v in variants]
+        functions = dict.fromkeys((*(d.name for d in devices), *(d.launch for d in devices)))
+        return (*(f"rules_{v.name}" for v in variants), *functions)
 
     def part(self, number: int, problem: Problem) -> Part:
         """Return the part of one kernel."""
@@ -163,7 +165,7 @@ class _LoopSource:
             statements=(table, *(self.found[name] for name in self.names(problem.name))),
             table=table.name,
             variants=tuple(
-                PartVariant(v.name, f"launch_{kernel_name(v)}", f"rules_{v.name}", self.signatures[v.name])
+                PartVariant(v.name, self.devices[v.name].launch, f"rules_{v.name}", self.signatures[v.name])
                 for v in variants
             ),
             arguments=tuple(argument(self.shown[t], type_, self.loops) for t, type_ in types.items()),

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from struct import pack, unpack
 from typing import Final
 
 from kgen.backends.source.forms import Forms
@@ -93,6 +94,7 @@ class Dialect:
         types: Mapping[str, DType] | None = None,
         *,
         approximate: bool = False,
+        divides: bool = False,
     ) -> tuple[str, ...]:
         """Return one assignment per op; `names` maps values to Python names and is extended by the results.
 
@@ -100,13 +102,14 @@ class Dialect:
         cast to a type narrower than fp32 rounds and widens again, so that it stays where it is written; a cast that
         changes nothing of the carried value prints nothing. `approximate` takes the hardware's approximations on fp32
         values, within 6e-6 (the library's approximate.py), where else a function costs more instructions than a kernel
-        that memory bounds has per element. Raises `OpNotPrintedError` for an op that has no form in its type, or with
-        an operand of another type.
+        that memory bounds has per element. `divides` keeps a division by a number, for which PyTorch's GPU code has the
+        product with its inverse, a unit in the last place off at times. Raises `OpNotPrintedError` for an op that has
+        no form in its type, or with an operand of another type.
         """
         known = dict(types or {})
         lines: list[str] = []
         for op in ops:
-            code = self._expression(op, names, known, approximate)
+            code = self._expression(op, names, known, approximate, divides)
             known[op.result] = op.dtype
             if code in names.values():
                 names[op.result] = code
@@ -134,15 +137,16 @@ class Dialect:
         """Return the names of all library functions."""
         return frozenset(_functions(self.library))
 
-    def _expression(self, op: Map, names: Mapping[str, str], types: Mapping[str, DType], approximate: bool) -> str:
+    def _expression(
+        self, op: Map, names: Mapping[str, str], types: Mapping[str, DType], approximate: bool, divides: bool
+    ) -> str:
         if op.op is Op.CAST:
             return self._cast(op.operands[0], op.dtype, names, types)
         dtype = _computed_dtype(op, types)
         typed = dtype is not DType.FP32 or all(isinstance(o, Const) for o in op.operands)
         operands = [self._operand(o, dtype, names, typed) for o in op.operands]
-        is_fp32_division = approximate and op.op is Op.DIV and dtype is DType.FP32
-        if is_fp32_division and (inverse := _inverse(op.operands[1])) is not None:
-            return f"{operands[0]} * {inverse!r}"
+        if op.op is Op.DIV and not divides and (inverse := _inverse(op.operands[1], dtype)) is not None:
+            return f"{operands[0]} * {self.carried(dtype) if typed else ''}({inverse})"
         form = self.forms.of(op.op, dtype, approximate=approximate)
         if form is None:
             raise OpNotPrintedError(statement=op, dtype=dtype)
@@ -185,11 +189,16 @@ class Dialect:
         return repr(operand.value) if isinstance(operand.value, bool) else _number(operand.value)
 
 
-def _inverse(operand: Operand) -> float | None:
-    """Return 1 / operand, where that is a constant well inside fp32."""
-    if isinstance(operand, Const) and _SMALLEST <= abs(operand.value) <= 1.0 / _SMALLEST:
-        return 1.0 / operand.value
-    return None
+def _inverse(operand: Operand, dtype: DType) -> str | None:
+    """Return what PyTorch's GPU code multiplies by where it divides by a number: 1 over the number rounded to the type.
+
+    The product may be a unit in the last place off the quotient, which shows where it is rounded to a whole number next
+    (aten/src/ATen/native/cuda/BinaryDivTrueKernel.cu). None for what is no number, or not well inside fp32.
+    """
+    if not isinstance(operand, Const) or not _SMALLEST <= abs(operand.value) <= 1.0 / _SMALLEST:
+        return None
+    value = float(operand.value)
+    return f"1.0 / {unpack('f', pack('f', value))[0] if dtype is DType.FP32 else value!r}"
 
 
 def _computed_dtype(op: Map, types: Mapping[str, DType]) -> DType:

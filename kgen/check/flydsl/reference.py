@@ -1,9 +1,9 @@
 """The reference on a CPU as it is on a GPU, where torch's CPU kernel treats special values or sums in another way.
 
-torch's CPU kernel of group norm folds mean, deviation and weight into one factor and one summand, and so does its
-decomposition for CPU tensors alone (torch/_refs, `native_group_norm`): an infinite weight then gives NaN where a GPU
-gives infinity. Its CPU kernel of the negative log likelihood sums bf16 and fp16 in that type, 1.6 % off over 8192 rows;
-a GPU sums in fp32.
+torch's kernels of group norm fold mean, deviation and weight into one factor and one summand: an infinite weight gives
+NaN on the side of the mean. Where a channel is one element its GPU kernel does not, its CPU kernel does. Its CPU kernel
+of the negative log likelihood sums bf16 and fp16 in that type, 1.6 % off over 8192 rows; a GPU sums in fp32. To divide
+by a number a GPU multiplies by its inverse, which a step behind it shows; a CPU divides.
 """
 
 from typing import Any
@@ -12,17 +12,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _GROUP_NORM = torch.ops.aten.native_group_norm.default
+_ELEMENTS_OF_CHANNEL = 5  # place among its arguments
 _NLL_LOSS = torch.ops.aten.nll_loss_forward.default
+_DIV = torch.ops.aten.div.Tensor
 
 
 class AsOnGpu(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Computes such ops in the order of a GPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _GROUP_NORM:
+        if func is _GROUP_NORM and args[_ELEMENTS_OF_CHANNEL] == 1:
             return _group_norm(*args)
         if func is _NLL_LOSS:
             return _nll_loss(*args)
+        if func is _DIV and not isinstance(args[1], torch.Tensor):
+            return _divided_by_number(*args)
         return func(*args, **(kwargs or {}))
 
 
@@ -43,3 +47,10 @@ def _nll_loss(
 ) -> tuple[torch.Tensor, ...]:
     found = _NLL_LOSS(x.float(), target, None if weight is None else weight.float(), *rest)
     return tuple(part.to(x.dtype) for part in found)
+
+
+def _divided_by_number(x: torch.Tensor, number: float) -> torch.Tensor:
+    kind = torch.result_type(x, float(number))
+    computed = torch.promote_types(kind, torch.float32)
+    inverse = torch.ones((), dtype=computed) / torch.tensor(number, dtype=computed)
+    return (x.to(computed) * inverse).to(kind)

@@ -23,9 +23,9 @@ PARTS_AT_ONCE = 8  # that the second kernel loads before it needs the first
 PART_WAIT = 0.5  # of the latency of a load: parts lie in L2
 DRAWN = 0.7  # of what a unit can draw from memory, as its CTAs wait for their products, too; nobody measured it
 RESOURCES = ("mma", "softmax", "smem", "l2", "latency", "memory")
-CHAIN = 3  # MMA latencies that one tile of scores waits for: the first product, the row's maximum, the second product
-STARTS = 1.6  # latencies of a load that a CTA of its own waits before it multiplies, and after it stored
-LONGEST = 0.5  # share of the longest tile that is left over at the end where tiles of masked rows differ in length
+CHAIN = 6  # MMA latencies that one tile of scores waits for: products, the row's maximum, the turn of a warp group
+ENDS = 1.0  # latencies of a load for what runs beside nothing: the first scores of a tile and its last values
+Q_WAIT = 1.7  # the same for a Q that can not arrive before the output of the tile before has left
 
 # What it reads of the fitted numbers of a device file.
 FITTED = (
@@ -68,10 +68,11 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     rows = columns["packed_rows"]
     heads = facts.batch * facts.ratio * facts.queries / np.maximum(rows, 1)
     tiles = ceil_div(rows, columns["tile_m"]) * np.maximum(heads, 0) * columns["splits"]
-    steps = _steps(columns, facts) / columns["splits"]
+    share, steps = _walks(columns, facts, device)
+    steps = steps / columns["splits"]
     slots = device.compute_units * np.maximum(columns["ctas_per_unit"], 1)
     waves = np.maximum(tiles / slots, 1.0) if facts.bounded else np.maximum(ceil_div(tiles, slots), 1)
-    waves = waves * _shares(columns, facts, device)
+    waves = waves * share
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
     sharing = np.minimum(columns["ctas_per_unit"], np.maximum(ceil_div(tiles, device.compute_units), 1))
     mma = sharing * columns["mma_cycles"] / device.value("fitted.mma_efficiency") / cycles_per_us
@@ -83,9 +84,8 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     latency = np.maximum(arrival, CHAIN * device.value("fitted.mma_latency") / boost)
     step = np.maximum.reduce([both + CHAIN * device.value("fitted.mma_latency") / boost, l2, smem, latency])
     epilogue = columns["tile_m"] * facts.dv / (device.value("fitted.epilogue_rate") * 1e3)
-    starts = np.where(columns["persistent"] == 1, columns["q_waits"], STARTS)
-    tile = steps * step + epilogue + starts * device.value("fitted.load_latency")
-    left = LONGEST * tile * np.minimum(tiles / slots, 1.0) * (columns["persistent"] == 0) if facts.bounded else 0.0
+    ends = (ENDS + Q_WAIT * columns["q_waits"]) * device.value("fitted.load_latency")
+    tile = steps * step + epilogue + ends
     memory = _memory(facts, device, tiles)
     fill = 2 * device.value("fitted.load_latency") / sharing  # another CTA of the unit draws meanwhile
     parts = _parts(columns, facts, device)
@@ -100,7 +100,7 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
         fill=fill,
         parts=parts,
         launch=launch,
-        total=launch + fill + parts + np.maximum(waves * tile + left, memory),
+        total=launch + fill + parts + np.maximum(waves * tile, memory),
         tiles=tiles,
         steps=steps,
         waves=waves,
@@ -108,23 +108,12 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
     )
 
 
-def _shares(columns: Columns, facts: AttentionFacts, device: Device) -> Array:
-    """Return the work of the busiest CTA over the mean of all."""
-    keys = np.stack([columns["tile_m"], columns["tile_n"], columns["persistent"]])
-    found, places = np.unique(keys, axis=1, return_inverse=True)
-    walks = [walk_of(facts, device, int(m), int(n), persistent=bool(stay)) for m, n, stay in found.T]
-    shares = np.array([walk.share for walk in walks])[places.reshape(-1)]
-    return np.where(columns["walks"] == 1, 1.0, shares)  # parts of heads are equally long
-
-
-def _steps(columns: Columns, facts: AttentionFacts) -> Array:
-    """Return the tiles of keys that an average tile of rows visits: where a mask skips some, part of two is in vain."""
-    everything = ceil_div(facts.keys, columns["tile_n"])
-    if not facts.bounded:
-        return everything.astype(np.float64)
-    queries = columns["tile_m"] * facts.queries / np.maximum(columns["packed_rows"], 1)
-    wide = facts.mean_keys + np.minimum(queries, facts.queries) / 2
-    return np.minimum(everything, np.maximum(wide / columns["tile_n"] + 0.5, 1.0))
+def _walks(columns: Columns, facts: AttentionFacts, device: Device) -> tuple[Array, Array]:
+    """Return the work of the busiest CTA over the mean of all, and the tiles of keys that an average tile visits."""
+    found, places = np.unique(np.stack([columns["tile_m"], columns["tile_n"]]), axis=1, return_inverse=True)
+    walks = [walk_of(facts, device, int(m), int(n)) for m, n in found.T]
+    pairs = np.array([(walk.share, walk.steps) for walk in walks]).reshape(-1, 2)[places.reshape(-1)]
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _l2_step(columns: Columns, device: Device, active: Array) -> Array:

@@ -1,9 +1,10 @@
 """What the attention rules may name: the facts of one problem, and the vocabulary they form with arch and device."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
-from kgen.families.gemm.rules_facts import ALIGNMENTS, DEVICE_FIELDS, OUT_DTYPES
+from kgen.families.gemm.rules_facts import ALIGNMENTS, DEVICE_FIELDS, OUT_DTYPES, of_output
+from kgen.ir.dtype import DType
 from kgen.rules.model import Value
 from kgen.rules.ruleset import Fact, Vocabulary
 
@@ -29,7 +30,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
 REQUIRED_LETS = (
     "threads",
     "ctas_per_unit",
-    "walks",  # 1: items are heads and parts of their keys, and not tiles of queries
+    "few_rows",  # 1: all rows that share keys are one tile, whose keys pass once
     "smem_bytes",
     "packed_rows",  # rows of Q that share keys: those of all heads of a group, or of one
     "mma_cycles",  # of the tensor cores, both products of one tile of scores
@@ -96,10 +97,17 @@ class AttentionFacts:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+def _of_inputs(in_dtype: Value) -> dict[str, Value]:
+    """Return what the element type of Q, K and V decides."""
+    return {"in_bytes": DType(str(in_dtype)).bytes}
+
+
+IMPLIED: Mapping[str, Callable[[Value], Mapping[str, Value]]] = {"in_dtype": _of_inputs, "out_dtype": of_output}
 ATTENTION_VOCABULARY = Vocabulary(
     family="attention",
     facts=tuple(
-        Fact(name, CHOICES.get(name, ())) for name in (*(f.name for f in fields(AttentionFacts)), *DEVICE_FIELDS)
+        Fact(name, CHOICES.get(name, ()), IMPLIED.get(name))
+        for name in (*(f.name for f in fields(AttentionFacts)), *DEVICE_FIELDS)
     ),
     required_lets=REQUIRED_LETS,
 )

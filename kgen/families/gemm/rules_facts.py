@@ -1,6 +1,6 @@
 """What the GEMM rules may name: the facts of one problem, and the vocabulary they form with arch and device."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from kgen.ir.dtype import DType
@@ -109,8 +109,23 @@ class GemmFacts:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+def _of_operands(in_dtype: Value) -> dict[str, Value]:
+    """Return what the type of the products decides."""
+    dtype = DType("fp32" if in_dtype == "tf32" else str(in_dtype))
+    return {"in_bytes": dtype.bytes, "promo": copies_of(dtype)}
+
+
+def of_output(out_dtype: Value) -> dict[str, Value]:
+    """Return what the element type of the output decides."""
+    return {"out_bytes": DType(str(out_dtype)).bytes}
+
+
+IMPLIED: Mapping[str, Callable[[Value], Mapping[str, Value]]] = {"in_dtype": _of_operands, "out_dtype": of_output}
 GEMM_VOCABULARY = Vocabulary(
     family="gemm",
-    facts=tuple(Fact(name, CHOICES.get(name, ())) for name in (*(f.name for f in fields(GemmFacts)), *DEVICE_FIELDS)),
+    facts=tuple(
+        Fact(name, CHOICES.get(name, ()), IMPLIED.get(name))
+        for name in (*(f.name for f in fields(GemmFacts)), *DEVICE_FIELDS)
+    ),
     required_lets=REQUIRED_LETS,
 )

@@ -1,6 +1,7 @@
 """Normalisations: layer, RMS, group, instance and batch norm, each as mean, M2 and one pointwise chain."""
 
 from collections.abc import Callable
+from math import prod
 
 from kgen.frontend.bind import Call
 from kgen.frontend.expand.builder import Builder
@@ -60,9 +61,29 @@ def _grouped(b: Builder, c: Call, groups: int, eps: float) -> ValueRef:
     x = c.ref("input")
     n, channels, *rest = b.shape(x)
     cut = b.view(x, (n, groups, channels // groups, *rest))
-    found, _, _ = _standard(b, cut, tuple(range(2, len(rest) + 3)), eps)
-    weight, bias = (_per_channel(b, _optional(c, name), 2 + len(rest)) for name in ("weight", "bias"))
-    return b.carry(_affine(b, b.view(found, b.shape(x)), weight, bias), c.node.types[0].dtype)
+    found, mean, rstd = _standard(b, cut, tuple(range(2, len(rest) + 3)), eps)
+    given = (_optional(c, name) for name in ("weight", "bias"))
+    weight, bias = (None if p is None else b.view(p, (groups, channels // groups, *(1 for _ in rest))) for p in given)
+    if prod(rest) == 1 or (weight is None and bias is None):
+        found = _affine(b, found, weight, bias)
+    else:
+        found = _folded(b, (cut, mean, rstd), weight, bias)
+    return b.carry(b.view(found, b.shape(x)), c.node.types[0].dtype)
+
+
+def _folded(
+    b: Builder, standard: tuple[ValueRef, ValueRef, ValueRef], weight: ValueRef | None, bias: ValueRef | None
+) -> ValueRef:
+    """Return x * scale + shift, as torch's kernels for CPU and GPU have it where a channel has several elements.
+
+    It matters for an infinite weight, whose product with the mean is infinite, too
+    (aten/src/ATen/native/cuda/group_norm_kernel.cu, ComputeFusedParamsCUDAKernel).
+    """
+    x, mean, rstd = standard
+    scale = rstd if weight is None else b.math("mul", rstd, weight)
+    shifted = b.math("mul", mean, scale)
+    shift = b.math("neg", shifted) if bias is None else b.math("sub", bias, shifted)
+    return b.math("add", b.math("mul", x, scale), shift)
 
 
 def _group_norm(b: Builder, c: Call) -> Results:

@@ -68,6 +68,11 @@ def read(
             load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
+def read_row(v, access, tensor, at_row, into):
+    """Load the values of a vector of rows."""
+    read(v, access, tensor, offset(access, at_row), access.rows[0], cutlass.Boolean(True), into, 0)
+
+
 def staging(v, smem, access, dtype):
     """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
     of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
@@ -126,6 +131,11 @@ def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: 
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
             piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
+
+
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
 
 
 def element(tensor, start):

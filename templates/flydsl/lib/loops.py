@@ -68,6 +68,16 @@ def write(v, access, tensor, start, step, inside, values):
         fx.copy(atom(tensor, count), held, spot(tensor, start + first * step, inside, count))
 
 
+def read_row(v, access, tensor, at_row, into):
+    """Load the values of a vector of rows."""
+    read(v, access, tensor, offset(access, at_row), access.rows[0], True, into, 0)
+
+
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+
+
 def element_where(tensor, start, inside, fill):
     """One element where it is inside, the fill value elsewhere."""
     kind = tensor.element_type
@@ -130,6 +140,16 @@ def write_far(v, access, tensor, start, step, inside, values):
     count = min(access.width, 128 // kind.width)
     for first in range(0, v.vec, count):
         store_far(tensor, start + first * step, inside, [kind(values[first + e, 0]) for e in range(count)])
+
+
+def read_row_far(v, access, tensor, at_row, into):
+    """As `read_row`, of a tensor that no descriptor spans."""
+    read_far(v, access, tensor, offset(access, at_row), access.rows[0], True, into, 0)
+
+
+def write_row_far(v, access, tensor, at_row, inside, values):
+    """As `write_row`, of a tensor that no descriptor spans."""
+    write_far(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
 
 
 def element_where_far(tensor, start, inside, fill):
