@@ -169,3 +169,13 @@ def test_a_plan_copies_pages_where_no_template_reads_them() -> None:
     (reason,) = plan.cut
     assert "K and V are copied through their table first" in reason
     assert [isinstance(v, AttentionVariant) for v in plan.variants][-1]
+
+
+def test_queries_that_are_picked_are_copied() -> None:
+    def picked(q, ids, k, v):
+        return F.scaled_dot_product_attention(q[ids].transpose(0, 1), k, v)
+
+    given = t(9, 2, 8, dtype=FP32), torch.tensor([3, 8, 0, 1]), t(2, 6, 8, dtype=FP32), t(2, 6, 8, dtype=FP32)
+    program, tensors = lowered(picked, given)
+    assert [attention_body(p) is not None for p in program.problems] == [False, True]
+    check(program, tensors, picked(*given), 3e-5)
