@@ -2,6 +2,7 @@
 
     python benchmarks/attention.py --out RECORDS                       the comparison
     python benchmarks/attention.py --decode --out RECORDS              one query per sequence, in TB/s of K and V
+    python benchmarks/attention.py --paged --out RECORDS               K and V in pages, against the kernel without
     python benchmarks/attention.py --rows 2 3 --edit tile_n=160,stages=2   the same with other values in the rows
     python benchmarks/attention.py --dry-run                           the plans; needs no GPU
 
@@ -17,11 +18,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
-from attention_rows import DECODE, PREFILL, ROWS, Row
+from attention_rows import DECODE, PAGED, PREFILL, ROWS, Row
 from compare import compare
 from records import write_record
 from workers import load_script
@@ -32,8 +34,8 @@ from kgen.bench.statistics import geomean, half_width, interval
 TARGET = "h200"
 LIMIT = 0.01  # of rel_err against float64, on some heads
 MOST_BAND = 0.03
-BARS = {"cudnn": 1.0, "fa4": 0.97}
-DECODE_BAR = 1.0
+BARS = {"cudnn": 1.0, "fa4": 0.97, "unpaged": 0.95}
+DECODE_BARS = {"cudnn": 1.0, "fa4": 1.0}
 FA4_LEAST_LENGTH = 4096  # from where on its bar is asked for
 Edits = dict[str, int]
 
@@ -58,9 +60,12 @@ def check(row: Row, kernel: Callable[..., Any]) -> tuple[float, list[str]]:
     """Return rel_err against float64 on the first sequence's first heads, and what is wrong."""
     import torch
 
-    q, k, v = row.tensors(1)
+    q, k, v, *table = row.tensors(1)
     ratio, kept = row.heads // row.kv_heads, 2
-    out = kernel(q, k, v)[:1, :, : kept * ratio]
+    out = kernel(q, k, v, *table)[:1, :, : kept * ratio]
+    if table:
+        k, v = (x[table[0][:1]].flatten(1, 2) for x in (k, v))
+        row = replace(row, page=0)
     parts = (q[:1, :, : kept * ratio].double(), k[:1, :, :kept].double(), v[:1, :, :kept].double())
     with torch.no_grad():
         want = row.reference()(*parts)
@@ -83,7 +88,7 @@ def measured(row: Row, edits: Edits, count: int) -> dict[str, Any]:
     band = min(half_width(in_turn(ours, other, count)), MOST_BAND)
     result: dict[str, Any] = {"row": str(row), "plan": plan, "rel_err": rel_err, "faults": faults, "band": band}
     result["peers"] = {}
-    for name, peer in row.peers().items():
+    for name, peer in peers_of(row).items():
         pairs = in_turn(ours, capture(peer, sets, us), count)
         ratio = interval([theirs / own for own, theirs in pairs])
         result["speed"] = row.speed(interval([own for own, _ in pairs]).median)
@@ -92,13 +97,23 @@ def measured(row: Row, edits: Edits, count: int) -> dict[str, Any]:
     return result
 
 
+def peers_of(row: Row) -> dict[str, Callable[..., Any]]:
+    """Return what a row is compared with: with pages, the kernel of the same row without."""
+    if not row.page:
+        return row.peers()
+    _, (kernel, _) = kernels_of(replace(row, page=0), {})
+    return {"unpaged": row.unpaged(kernel)}
+
+
 def print_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Print a line per row, and the geometric means; no speed is shown for a wrong result."""
-    print(f"{'row':<28} {'speed':>6} {'cudnn':>6} {'fa4':>6}  cudnn/kgen [95 %]      fa4/kgen [95 %]        band  plan")
     good = [row for row in rows if not row["faults"]]
+    names = [name for name in BARS if any(name in row["peers"] for row in good)]
+    heads = (*(f"{name[:6]:>6}" for name in names), *(f" {name + '/kgen [95 %]':<21}" for name in names))
+    print(f"{'row':<28} {'speed':>6} {' '.join(heads)} band  plan")
     for row in good:
         cells, speeds = [], []
-        for name in BARS:
+        for name in names:
             peer = row["peers"].get(name)
             speeds.append(_speed(peer["speed"]) if peer else f"{'-':>6}")
             words = "{:.3f} [{:.3f},{:.3f}]".format(*peer["ratio"]) if peer else "-"
@@ -126,8 +141,8 @@ def _speed(speed: float) -> str:
 
 def _bar(peer: str, row: str) -> float:
     if row.endswith("decode"):
-        return DECODE_BAR
-    return BARS[peer] if peer == "cudnn" or not row.startswith("S1024") else 0.0
+        return DECODE_BARS[peer]
+    return BARS[peer] if peer != "fa4" or not row.startswith("S1024") else 0.0
 
 
 def print_plans(rows: tuple[Row, ...]) -> None:
@@ -150,6 +165,7 @@ def print_plans(rows: tuple[Row, ...]) -> None:
             most_keys=row.length,
             bounded=int(row.causal),
             score_ops=int(row.causal),
+            page_size=row.page,
         )
         for ranked in solve_attention(facts, load_device(TARGET), top=4).ranked:
             speed = _speed(row.speed(ranked.time_us))
@@ -177,11 +193,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows; all by default")
     parser.add_argument("--prefill", action="store_true", help="the six rows of head dim 128 alone")
     parser.add_argument("--decode", action="store_true", help="the rows of one query per sequence alone")
+    parser.add_argument("--paged", action="store_true", help="one query per sequence, K and V in pages")
     parser.add_argument("--edit", type=_edits, default={}, help="values of the rows of VARIANTS, as name=number,...")
     parser.add_argument("--count", type=int, default=20, help="A B B A turns per row and peer")
     parser.add_argument("--dry-run", action="store_true", help="print the plans; needs no GPU")
     arguments = parser.parse_args()
-    rows = PREFILL if arguments.prefill else DECODE if arguments.decode else ROWS
+    rows = PREFILL if arguments.prefill else DECODE if arguments.decode else PAGED if arguments.paged else ROWS
     rows = tuple(rows[i] for i in arguments.rows) if arguments.rows else rows
     if arguments.dry_run:
         print_plans(rows)
@@ -191,7 +208,7 @@ def main() -> int:
     summary = print_table(found)
     print(f"{time.perf_counter() - started:.0f} s")
     if arguments.out:
-        name = "attention_decode" if arguments.decode else "attention"
+        name = "attention_decode" if arguments.decode else "attention_paged" if arguments.paged else "attention"
         write_record(arguments.out, name, {"summary": summary, "rows": found, "edits": arguments.edit})
     return 1 if summary["wrong"] else 0
 

@@ -1,7 +1,7 @@
 """What `attention.py` measures: shapes, references and peers of prefill and decode, on (batch, tokens, heads, dim)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ class Row:
     causal: bool
     batch: int
     queries: int
+    page: int = 0  # keys of a page of K and V, which a random table says the order of; 0: no pages
 
     @property
     def is_decode(self) -> bool:
@@ -55,7 +56,12 @@ class Row:
             shape = (self.batch, tokens, heads, self.d)
             return torch.randn(shape, generator=generator, device="cuda", dtype=torch.bfloat16)
 
-        return draw(self.queries, self.heads), draw(self.length, self.kv_heads), draw(self.length, self.kv_heads)
+        q, k, v = draw(self.queries, self.heads), draw(self.length, self.kv_heads), draw(self.length, self.kv_heads)
+        if not self.page:
+            return q, k, v
+        pages = self.batch * self.length // self.page
+        table = torch.randperm(pages, generator=generator, device="cuda").to(torch.int32).view(self.batch, -1)
+        return q, *(x.view(pages, self.page, self.kv_heads, self.d) for x in (k, v)), table
 
     def reference(self) -> Callable[..., torch.Tensor]:
         """Return torch's own operation."""
@@ -65,7 +71,19 @@ class Row:
             q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped).transpose(1, 2)
 
-        return attention
+        def paged(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+            return attention(q, *(x[table].flatten(1, 2) for x in (k, v)))
+
+        return paged if self.page else attention
+
+    def unpaged(self, kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """Return a kernel of the same row without pages as one that takes the pages as they lie."""
+
+        def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+            shape = (self.batch, self.length, self.kv_heads, self.d)
+            return kernel(q, k.view(shape), v.view(shape))
+
+        return run
 
     def peers(self) -> dict[str, Callable[..., Any]]:
         """Return cuDNN's kernel and, where it is installed, FlashAttention-4."""
@@ -90,7 +108,8 @@ class Row:
     def __str__(self) -> str:
         heads = f"{self.heads}/{self.kv_heads}" if self.heads != self.kv_heads else str(self.heads)
         if self.is_decode:
-            return f"B{self.batch} S{self.length} d{self.d} h{heads} decode"
+            pages = f"pages of {self.page}" if self.page else "decode"
+            return f"B{self.batch} S{self.length} h{heads} {pages}"
         return f"S{self.length} d{self.d} h{heads} {'causal' if self.causal else 'dense'}"
 
 
@@ -107,4 +126,5 @@ DECODE = tuple(
     Row(length, 32, 8, 128, causal=False, batch=batch, queries=1)
     for batch, length in ((64, 8192), (8, 32768), (128, 2048))
 )
+PAGED = tuple(replace(row, page=page) for row in DECODE[:2] for page in (16, 64, 256))
 ROWS = (*PREFILL, *DIMS, *GROUPED)

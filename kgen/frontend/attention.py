@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.expand.builder import REDUCE, SCAN
+from kgen.frontend.lookups import GATHERS
 from kgen.ir.graph import Node, OpGraph, ValueRef, argument_refs
 
 
@@ -16,12 +17,12 @@ class Attention:
     """The anchors of what may be an attention in the order of the graph, the second product last.
 
     `operands` are those of the first product, then of the second; None stands for the one that comes from the softmax.
-    Where they are `paged`, operands that a table gathers are read through it; else earlier kernels copy them.
+    Where it is `paged`, operands that a table gathers are read through it; else earlier kernels copy them.
     """
 
     anchors: tuple[ValueRef, ...]
     operands: tuple[ValueRef | None, ...]
-    paged: bool = True
+    paged: bool
 
 
 def attentions(graph: OpGraph) -> dict[str, Attention]:
@@ -54,7 +55,8 @@ class _Finder:
                 anchors |= beside
                 ordered = (*(ValueRef(n.name) for n in self.graph.nodes if n.name in anchors), ValueRef(node.name))
                 first = product_of(self.nodes[products[0]], lambda r: self.graph.type_of(r).rank)
-                return Attention(ordered, (first.lhs, first.rhs, *operands))
+                loaded = (first.lhs, first.rhs, *operands)
+                return Attention(ordered, loaded, any(self.is_gathered(ref) for ref in loaded if ref is not None))
         return None
 
     def beside(self, anchors: set[str], node: Node) -> set[str]:
@@ -66,6 +68,10 @@ class _Finder:
             for other in others
             if any(anchors & self.behind(operand, ends.__contains__) for operand in _operands(other))
         }
+
+    def is_gathered(self, ref: ValueRef) -> bool:
+        """Return whether a value is made from what an index tensor picks, with nothing summed in between."""
+        return any(self.nodes[n].op in GATHERS for n in self.behind(ref, self.is_anchor))
 
     def behind(self, ref: ValueRef, ends: Callable[[str], bool]) -> set[str]:
         """Return the nodes that a value is made from, itself included, and none behind those where the walk ends."""

@@ -201,13 +201,16 @@ def triangle(body: "Body", node: Node, indices: Indices, op: Op) -> Operand:
     return body.map(Op.WHERE, (inside, value, zero), compute)
 
 
-LOOKUPS = {
-    **dict.fromkeys(("aten.arange.default", "aten.arange.start", "aten.arange.start_step"), _arange),
+GATHERS = {
     "aten.gather.default": _gather,
     "aten.take_along_dim.default": _take_along,
     "aten.index_select.default": _index_select,
     "aten.embedding.default": _embedding,
     "aten.index.Tensor": _index,
+}
+LOOKUPS = {
+    **GATHERS,
+    **dict.fromkeys(("aten.arange.default", "aten.arange.start", "aten.arange.start_step"), _arange),
     "aten.one_hot.default": _one_hot,
     "aten.eye.default": _eye,
     "aten.eye.m": _eye,

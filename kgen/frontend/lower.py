@@ -35,22 +35,19 @@ def lower(graph: OpGraph, spec: Spec) -> Program:
     """
     expanded = expand(graph)
     found = attentions(expanded)
-    copied = {name: replace(attention, paged=False) for name, attention in found.items()}
-    levels = [p for kept in (found, copied) if (p := _fused(graph, expanded, spec, kept)) is not None]
-    if not levels:
+    fused = _fused(graph, expanded, spec, found) if found else None
+    if fused is None:
         return _lowered(graph, expanded, spec, {})
-    if not any(_gathers(p) for p in levels[0].problems):
-        levels = levels[:1]
     plain: Program | None = None
     with suppress(UnsupportedError):
         plain = _lowered(graph, expanded, spec, {})
-    for program in reversed(levels):
-        plain = replace(program, plain=plain)
-    assert plain is not None
-    return plain
+    if any(_reads_pages(problem) for problem in fused.problems):
+        copied = _fused(graph, expanded, spec, {name: replace(a, paged=False) for name, a in found.items()})
+        plain = replace(copied, plain=plain) if copied else plain
+    return replace(fused, plain=plain)
 
 
-def _gathers(problem: Problem) -> bool:
+def _reads_pages(problem: Problem) -> bool:
     """Return whether an attention reads what a table gathers."""
     return holds_two_products(problem) and any(isinstance(s, Gather) for s in problem.body)
 
@@ -60,11 +57,11 @@ def _fused(graph: OpGraph, expanded: OpGraph, spec: Spec, found: Mapping[str, At
     kept: dict[str, Attention] = {}
     program: Program | None = None
     for name, attention in found.items():
-        try:
-            program = _lowered(graph, expanded, spec, {**kept, name: attention})
-            kept[name] = attention
-        except (NotOneKernel, UnsupportedError):
-            continue
+        for attempt in dict.fromkeys((attention, replace(attention, paged=False))):
+            with suppress(NotOneKernel, UnsupportedError):
+                program = _lowered(graph, expanded, spec, {**kept, name: attempt})
+                kept[name] = attempt
+                break
     return program
 
 

@@ -267,6 +267,7 @@ def _measured(index: int, rng: random.Random) -> AttentionProblem:
     """Return a problem with a length for each sequence; every other one reads its cache through a table of pages."""
     n = index - DECODE
     queries, ratio = DECODE_QUERIES[n % len(DECODE_QUERIES)], DECODE_RATIOS[n % len(DECODE_RATIOS)]
+    ratio = min(ratio, 8) if queries > 1 else ratio  # all rows are one tile
     d, kv_heads, dtype = DIMS[n % len(DIMS)], rng.choice((1, 2, 8)), DTYPES[n % len(DTYPES)]
     size = PAGE_SIZES[n // 2 % len(PAGE_SIZES)] if n % 2 else 0
     keys = rng.randint(500, 5000)

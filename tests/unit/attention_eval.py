@@ -37,7 +37,7 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
     wanted = form.keys.unmasked if form.keys.exact or (lengths and lengths.exact) else form.score
     for op in form.score_ops:
         run.values[op.result] = run.map(op)
-    seen = inside(form) if lengths is None else inside(form) & (torch.arange(form.n) < counted(form, tensors))
+    seen = inside(form) if lengths is None else inside(form) & counted(form, tensors)
     score = run.values[wanted].expand(shape).float().masked_fill(~seen, -torch.inf)
     largest = score.amax(-1, keepdim=True)
     weights = torch.exp(score - largest.masked_fill(largest == -torch.inf, 0))
@@ -88,12 +88,14 @@ def inside(form: AttentionForm) -> torch.Tensor:
 
 
 def counted(form: AttentionForm, tensors) -> torch.Tensor:
-    """Return how many keys each query sees by the lengths of the form."""
+    """Return whether a query sees a key by the lengths of the form."""
     lengths, load = form.keys.lengths, form.length
     assert (load.queries, load.keys) == (0, 0)
     shape = (*form.batch, form.ratio, form.m, 1)
-    found = viewed(tensors[load.tensor], load.offset, shape, (*load.batch, load.group, 0, 0)) + lengths.extra
-    return found + torch.arange(form.m)[:, None] if lengths.sliding else found
+    length = viewed(tensors[load.tensor], load.offset, shape, (*load.batch, load.group, 0, 0))
+    key = torch.arange(form.n) - (torch.arange(form.m)[:, None] if lengths.sliding else 0)
+    seen = key < length + lengths.extra
+    return seen if lengths.first is None else seen & (key >= length + lengths.first)
 
 
 def stored(problem: Problem, access, value: torch.Tensor, shape: tuple[int, ...], *inner: int) -> torch.Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from emitted_specs import BF16, BOOL, FP16, FP32, e
+from emitted_specs import BF16, BOOL, FP16, FP32, INT32, e
 
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
@@ -73,6 +73,15 @@ def _alibi(q, k, v, slopes):
     return s.softmax(-1).to(v.dtype) @ v
 
 
+def _lengths(q, k, v, lengths):
+    keep = torch.arange(k.shape[2], device=k.device) < lengths[:, None]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=keep[:, None, None], enable_gqa=True)
+
+
+def _sequences(q, k, v, ids):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=ids[:, None] == ids)
+
+
 def _epilogue(q, k, v, residual):
     return F.relu(F.scaled_dot_product_attention(q, k, v).float() + residual)
 
@@ -111,6 +120,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "softcap": (_softcap, *_qkv(1024, 1024, 128)),
     "alibi": (_alibi, *_qkv(300, 500, 64), e(4, dtype=FP32)),
     "epilogue": (_epilogue, *_qkv(300, 500, 128), e(2, 4, 300, 128)),
+    "lengths": (_lengths, *_qkv(100, 300, 128, heads=(8, 2)), e(2, dtype=INT32)),
+    "sequences": (_sequences, *_qkv(300, 300, 64), e(300, dtype=INT32)),
     "packed": (_packed, e(2, 300, 3, 4, 64)),
 }
 

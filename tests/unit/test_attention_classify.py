@@ -125,30 +125,34 @@ def _lengths(condition, spelling: str = "filled"):
 
 
 LENGTHS = [
-    # condition, extra, sliding, bounds
-    (lambda m, n, lengths: n < lengths, 0, False, (None, None)),
-    (lambda m, n, lengths: ~(n >= lengths), 0, False, (None, None)),
-    (lambda m, n, lengths: lengths > n, 0, False, (None, None)),
-    (lambda m, n, lengths: n <= lengths, 1, False, (None, None)),
-    (lambda m, n, lengths: n + 2 <= lengths, -1, False, (None, None)),
-    (lambda m, n, lengths: (n < lengths) & (n <= m), 0, False, (None, 0)),
-    (lambda m, n, lengths: (n < lengths) & (n <= m) & (m - n < 4), 0, False, (-3, 0)),
-    (lambda m, n, lengths: n <= m + (lengths - 5), -4, True, (None, None)),
-    (lambda m, n, lengths: (n - m < lengths) & (m - n < 3), 0, True, (-2, None)),
+    # condition, first, extra, sliding, bounds
+    (lambda m, n, lengths: n < lengths, None, 0, False, (None, None)),
+    (lambda m, n, lengths: ~(n >= lengths), None, 0, False, (None, None)),
+    (lambda m, n, lengths: lengths > n, None, 0, False, (None, None)),
+    (lambda m, n, lengths: n <= lengths, None, 1, False, (None, None)),
+    (lambda m, n, lengths: n + 2 <= lengths, None, -1, False, (None, None)),
+    (lambda m, n, lengths: (n < lengths) & (n <= m), None, 0, False, (None, 0)),
+    (lambda m, n, lengths: (n < lengths) & (n <= m) & (m - n < 4), None, 0, False, (-3, 0)),
+    (lambda m, n, lengths: n <= m + (lengths - 5), None, -4, True, (None, None)),
+    (lambda m, n, lengths: (n - m < lengths) & (m - n < 3), None, 0, True, (-2, None)),
+    (lambda m, n, lengths: (n < lengths) & (n >= lengths - 3), -3, 0, False, (None, None)),
+    (lambda m, n, lengths: (n < lengths) & (lengths - n <= 2) & (n + 1 > lengths - 4), -2, 0, False, (None, None)),
+    (lambda m, n, lengths: (n <= m + lengths - 5) & (n > m + lengths - 8), -7, -4, True, (None, None)),
 ]
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("spelling", ["filled", "sdpa", "added", "chosen"])
-@pytest.mark.parametrize(("condition", "extra", "sliding", "bounds"), LENGTHS)
-def test_a_length_of_each_sequence_bounds_its_keys(condition, extra, sliding, bounds, spelling, dtype) -> None:
+@pytest.mark.parametrize(("condition", "first", "extra", "sliding", "bounds"), LENGTHS)
+def test_a_length_of_each_sequence_bounds_its_keys(condition, first, extra, sliding, bounds, spelling, dtype) -> None:
     q, k, v = t(3, 2, 5, 8), t(3, 2, 7, 8, seed=1), t(3, 2, 7, 6, seed=2)
     lengths, fn = torch.tensor([5, 9, 4], dtype=dtype), _lengths(condition, spelling)
     program, tensors = lowered(fn, (q, k, v, lengths))
     (problem,) = program.problems
     form = classify_attention(problem)
     found = form.keys.lengths
-    assert (found.extra, found.sliding, found.exact) == (extra, sliding, True) and not form.keys.exact
+    assert (found.first, found.extra, found.sliding, found.exact) == (first, extra, sliding, True)
+    assert not form.keys.exact
     assert (form.keys.least, form.keys.most) == bounds
     assert (form.length.tensor, form.length.batch, form.length.group) == ("lengths", (1, 0), 0)
     out, wanted = evaluate_attention(form, problem, tensors)[0], fn(q, k, v, lengths)
@@ -197,6 +201,54 @@ def test_a_mask_beside_a_length_is_evaluated_and_a_length_of_each_query_is_a_mas
         return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.arange(7) < lengths[:, None])
 
     assert form_of(of_queries, q, k, v, torch.tensor([1, 2, 3, 4, 5])).keys.lengths is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda n, a, b: (n < a) & (n < b),  # the shorter one
+        lambda n, a, b: (n < a) & (n >= b - 3),  # a window that ends elsewhere
+        lambda n, a, b: (n < a) & (n != b),
+    ],
+)
+def test_of_two_lengths_one_is_a_bound_and_the_mask_is_evaluated(condition) -> None:
+    def fn(q, k, v, a, b):
+        keep = condition(torch.arange(7), a.view(-1, 1, 1, 1), b.view(-1, 1, 1, 1))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+    inputs = (
+        t(3, 2, 5, 8),
+        t(3, 2, 7, 8, seed=1),
+        t(3, 2, 7, 6, seed=2),
+        torch.tensor([5, 7, 4]),
+        torch.tensor([7, 2, 4]),
+    )
+    program, tensors = lowered(fn, inputs)
+    form = classify_attention(program.problems[0])
+    assert form.length.tensor == "a" and not form.keys.lengths.exact and not facts_of(form, 16).lengths
+    out = evaluate_attention(form, program.problems[0], tensors)[0]
+    torch.testing.assert_close(out, fn(*inputs), rtol=3e-5, atol=3e-5)
+
+
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_a_decode_step_with_a_window_before_the_length(ratio: int) -> None:
+    def fn(q, k, v, lengths):
+        n, length = torch.arange(k.shape[-2]), lengths[:, None, None, None]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=(n < length) & (n >= length - 4), enable_gqa=ratio > 1)
+
+    inputs = (
+        t(3, 2 * ratio, 1, 8),
+        t(3, 2, 9, 8, seed=1),
+        t(3, 2, 9, 6, seed=2),
+        torch.tensor([9, 3, 6], dtype=torch.int32),
+    )
+    program, tensors = lowered(fn, inputs)
+    form = classify_attention(program.problems[0])
+    lengths = form.keys.lengths
+    assert (lengths.first, lengths.extra, lengths.sliding, lengths.exact) == (-4, 0, False, True)
+    assert form.m * form.ratio == ratio
+    out = evaluate_attention(form, program.problems[0], tensors)[0]
+    torch.testing.assert_close(out, fn(*inputs), rtol=3e-5, atol=3e-5)
 
 
 def test_heads_have_lengths_of_their_own() -> None:

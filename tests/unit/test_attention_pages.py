@@ -152,9 +152,30 @@ def test_what_no_table_of_pages_gathers_is_copied_and_says_so(fn, given, reason:
     check(program.plain, tensors, fn(*given), 3e-5)
 
 
-def test_a_plan_copies_pages_where_tiles_of_queries_read_them() -> None:
-    given = e(4, 8, 99, 128), e(64, 16, 2, 128), e(64, 16, 2, 128), e(4, 8, dtype=torch.int32), e(4, dtype=torch.int32)
-    plan = run(spec_from_callable(tokens_first, given), load_device("h200")).made["plan"]
+def planned(queries: int):
+    cache = e(64, 16, 2, 128), e(64, 16, 2, 128), e(4, 8, dtype=torch.int32), e(4, dtype=torch.int32)
+    given = (e(4, 8, queries, 128), *cache)
+    return run(spec_from_callable(tokens_first, given), load_device("h200")).made["plan"]
+
+
+def test_few_rows_read_pages_through_their_table() -> None:
+    plan = planned(1)
+    (variant,) = plan.variants
+    assert not plan.cut and isinstance(variant, AttentionVariant) and variant.few_rows
+
+
+def test_a_plan_copies_pages_where_no_template_reads_them() -> None:
+    plan = planned(100)
     (reason,) = plan.cut
-    assert "K and V are copied through their table first, for no legal attention candidate" in reason
+    assert "K and V are copied through their table first" in reason
     assert [isinstance(v, AttentionVariant) for v in plan.variants][-1]
+
+
+def test_queries_that_are_picked_are_copied() -> None:
+    def picked(q, ids, k, v):
+        return F.scaled_dot_product_attention(q[ids].transpose(0, 1), k, v)
+
+    given = t(9, 2, 8, dtype=FP32), torch.tensor([3, 8, 0, 1]), t(2, 6, 8, dtype=FP32), t(2, 6, 8, dtype=FP32)
+    program, tensors = lowered(picked, given)
+    assert [attention_body(p) is not None for p in program.problems] == [False, True]
+    check(program, tensors, picked(*given), 3e-5)

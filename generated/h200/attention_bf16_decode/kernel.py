@@ -208,6 +208,11 @@ def rules_attention(v):
             v.tile_n <= 128,
             "ptxas spills beside more scores, in the one loop over blocks",
         ),
+        (
+            "held_regs <= 184 when store_path == direct",
+            held_regs <= 184,
+            "ptxas spills beyond, with addresses and the softmax",
+        ),
     )
 
 

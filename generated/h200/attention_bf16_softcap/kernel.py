@@ -541,7 +541,7 @@ def step(
 
 @cute.jit
 def attend(v: cutlass.Constexpr, blocks, tile, group, pipes, reads, mma_o, accs, operands, states):
-    """All keys of one tile, from the last block down; leaves the sum of P V, and of each row maximum and sum."""
+    """All keys of one tile, from the last block down: the sum of P V stays in acc_o, maxima and sums in states."""
     pipe_q, pipe_k, pipe_v = pipes
     read_q, read_k, read_v = reads
     acc_s, acc_o, p = accs

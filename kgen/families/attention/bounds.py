@@ -17,11 +17,13 @@ _NEGATED = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
 class KeyLengths:
     """How many keys a sequence has: a query at m sees keys `n < length + extra`; with `sliding` m more of them.
 
-    `value` is the loaded length, the same for all queries and keys of a head; it may be beyond the keys, or negative.
-    `exact`: where n is also inside of the bounds, nothing is masked, and the score is `KeyBounds.unmasked`.
+    With `first` it is the keys `length + first <= n` of these, again from m on with `sliding`. `value` is the loaded
+    length, the same for all queries and keys of a head; it may be beyond the keys, or negative. `exact`: where n is
+    also inside of the bounds, nothing is masked, and the score is `KeyBounds.unmasked`.
     """
 
     value: str
+    first: int | None
     extra: int
     sliding: bool
     exact: bool
@@ -63,9 +65,8 @@ def key_bounds(
     while (masked := reader.mask(value)) is not None:
         value, condition, keeps = masked
         reader.join(condition, keeps)
-    lengths, exact = reader.lengths, reader.exact
-    if lengths is not None:
-        lengths, exact = KeyLengths(lengths.value, lengths.extra, lengths.sliding, exact), False
+    lengths = reader.lengths()
+    exact = reader.exact and not reader.starts and not reader.ends
     return KeyBounds(reader.least, reader.most, exact, value, lengths)
 
 
@@ -77,8 +78,17 @@ class _Reader:
         self.query_axis, self.key_axes = query_axis, key_axes
         self.least: int | None = None
         self.most: int | None = None
-        self.lengths: KeyLengths | None = None
+        self.starts: dict[tuple[str, bool], int] = {}  # by a length and whether queries slide: first keys behind it
+        self.ends: dict[tuple[str, bool], int] = {}  # and how many keys more than it
         self.exact = True
+
+    def lengths(self) -> KeyLengths | None:
+        """Return what conditions on one length say of the keys; those on others are left."""
+        if not self.ends:
+            return None
+        (value, sliding), extra = next(iter(self.ends.items()))
+        exact = self.exact and len(self.ends) == 1 and set(self.starts) <= {(value, sliding)}
+        return KeyLengths(value, self.starts.get((value, sliding)), extra, sliding, exact)
 
     def mask(self, value: str) -> tuple[str, str, bool] | None:
         """Return what a mask leaves, its condition, and whether the condition keeps or drops; None for no mask."""
@@ -169,8 +179,14 @@ class _Reader:
                 self.bound(-rest + (op is Op.GT), None)
             if op in (Op.LT, Op.LE, Op.EQ):
                 self.bound(None, -rest - (op is Op.LT))
-        elif list(loaded.values()) == [-1] and query in (0, -1) and op in (Op.LT, Op.LE) and self.lengths is None:
-            self.lengths = KeyLengths(next(iter(loaded)), -rest + (op is Op.LE), query == -1, exact=True)
+        elif list(loaded.values()) == [-1] and query in (0, -1) and op is not Op.EQ:
+            length = next(iter(loaded)), query == -1
+            if op in (Op.LT, Op.LE):
+                edge = -rest + (op is Op.LE)
+                self.ends[length] = min(self.ends.get(length, edge), edge)
+            else:
+                edge = -rest + (op is Op.GT)
+                self.starts[length] = max(self.starts.get(length, edge), edge)
         else:
             self.exact = False
 
