@@ -1,6 +1,6 @@
 """AttentionForms -> variants: one a case, which asks the host for base addresses that bulk copies can take.
 
-A kernel is one text in all its cases: tiles of queries that see their keys, or a persistent grid over heads and parts
+A kernel is one text in all its cases: tiles of queries that see their keys, or few rows, a CTA for each head and part
 of their keys. Where cases differ in that, tiles of queries serve all of them.
 """
 
@@ -36,8 +36,8 @@ class AttentionVariant(Variant):
     combined: bool = False
 
     @property
-    def walks(self) -> bool:
-        """Whether a persistent grid walks over heads and parts of their keys."""
+    def few_rows(self) -> bool:
+        """Whether all rows that share keys are one tile, as in decoding."""
         return self.choice.candidate.value("store_path") == "direct"
 
     @property
@@ -77,7 +77,7 @@ def plan_attentions(
     Raises `NoLegalCandidateError` with the rules that reject all candidates of a case.
     """
     found = [plan_attention(case, kernel, form, device, fixed[case], made) for case, form in forms.items()]
-    if len({(v.walks, v.choice.candidate.value("pack_gqa")) for v in found}) > 1:
+    if len({(v.few_rows, v.choice.candidate.value("pack_gqa")) for v in found}) > 1:
         tiled = {case: {"store_path": "tma", **fixed[case]} for case in forms}
         found = [plan_attention(case, kernel, form, device, tiled[case], made) for case, form in forms.items()]
     return tuple(replace(v, combined=any(o.splits > 1 for o in found)) for v in found)
@@ -91,7 +91,7 @@ def plan_attention(
     candidates = solve_attention(facts, device, fixed=fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked
     tile = (choice.candidate.number("tile_m"), choice.candidate.number("tile_n"))
-    walks = choice.candidate.value("store_path") == "direct"
+    few_rows = choice.candidate.value("store_path") == "direct"
     given = (t for t in dict.fromkeys((form.q.tensor, form.k.tensor, form.v.tensor)) if t not in made)
     return AttentionVariant(
         name=f"{case}_{choice.candidate.value('load_path')}",
@@ -104,5 +104,5 @@ def plan_attention(
         runners_up=tuple(others),
         candidates=candidates,
         fixed=tuple(fixed.items()),
-        section=(form.batch or (1,))[-1] if walks else walk_of(facts, device, *tile).section,
+        section=(form.batch or (1,))[-1] if few_rows else walk_of(facts, device, *tile).section,
     )

@@ -34,7 +34,8 @@ def evaluate_attention(form: AttentionForm, problem: Problem, tensors: dict[str,
         count = torch.arange(shape[place]) // c.divisor % c.extent
         run.values[c.value] = count.reshape([-1 if i == place else 1 for i in range(len(shape))])
     lengths = form.keys.lengths
-    wanted = form.keys.unmasked if form.keys.exact or (lengths and lengths.exact) else form.score
+    bounded = form.keys.exact or (lengths and (lengths.exact or lengths.first is not None))
+    wanted = form.keys.unmasked if bounded else form.score
     for op in form.score_ops:
         run.values[op.result] = run.map(op)
     seen = inside(form) if lengths is None else inside(form) & counted(form, tensors)

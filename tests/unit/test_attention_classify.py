@@ -151,13 +151,13 @@ def test_a_length_of_each_sequence_bounds_its_keys(condition, first, extra, slid
     (problem,) = program.problems
     form = classify_attention(problem)
     found = form.keys.lengths
-    assert (found.first, found.extra, found.sliding, found.exact) == (first, extra, sliding, True)
+    assert (found.first, found.extra, found.sliding, found.exact) == (first, extra, sliding, first is None)
     assert not form.keys.exact
     assert (form.keys.least, form.keys.most) == bounds
     assert (form.length.tensor, form.length.batch, form.length.group) == ("lengths", (1, 0), 0)
     out, wanted = evaluate_attention(form, problem, tensors)[0], fn(q, k, v, lengths)
     torch.testing.assert_close(out, wanted, rtol=3e-5, atol=3e-5, equal_nan=True)
-    assert facts_of(form, 16).lengths == 1
+    assert facts_of(form, 16).lengths == int(first is None)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_of_two_lengths_one_is_a_bound_and_the_mask_is_evaluated(condition) -> N
     )
     program, tensors = lowered(fn, inputs)
     form = classify_attention(program.problems[0])
-    assert form.length.tensor == "a" and not form.keys.lengths.exact and not facts_of(form, 16).lengths
+    assert form.length.tensor == "a" and not form.keys.lengths.exact and form.keys.lengths.first is None
     out = evaluate_attention(form, program.problems[0], tensors)[0]
     torch.testing.assert_close(out, fn(*inputs), rtol=3e-5, atol=3e-5)
 
@@ -245,7 +245,7 @@ def test_a_decode_step_with_a_window_before_the_length(ratio: int) -> None:
     program, tensors = lowered(fn, inputs)
     form = classify_attention(program.problems[0])
     lengths = form.keys.lengths
-    assert (lengths.first, lengths.extra, lengths.sliding, lengths.exact) == (-4, 0, False, True)
+    assert (lengths.first, lengths.extra, lengths.sliding, lengths.exact) == (-4, 0, False, False)
     assert form.m * form.ratio == ratio
     out = evaluate_attention(form, program.problems[0], tensors)[0]
     torch.testing.assert_close(out, fn(*inputs), rtol=3e-5, atol=3e-5)

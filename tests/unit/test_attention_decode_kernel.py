@@ -50,7 +50,7 @@ def edited(v: Any, rng: random.Random) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_specs_walk_over_their_heads(name: str) -> None:
     variant, (v,) = attention_specs.variant_of(name), text_of(name)["VARIANTS"]
-    assert variant.walks and variant.combined == (variant.splits > 1) == ("def combine(" in _text(name))
+    assert variant.few_rows and variant.combined == (variant.splits > 1) == ("def combine(" in _text(name))
     assert v.queries * v.ratio <= MMA_M and v.splits == variant.splits
     assert len(_text(name).splitlines()) <= 930
 

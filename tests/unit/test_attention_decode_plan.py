@@ -80,7 +80,7 @@ def test_cases_that_split_keys_and_others_store_parts(tmp_path: Path) -> None:
 
 def test_cases_of_few_and_of_many_rows_are_all_tiles_of_queries(tmp_path: Path) -> None:
     variants, text = planned(tmp_path, decode=(2, 1, 8192), more=(2, 60, 8192))
-    assert not any(v.walks or v.combined for v in variants) and "def combine(" not in text
+    assert not any(v.few_rows or v.combined for v in variants) and "def combine(" not in text
 
 
 def test_a_tensor_named_parts_keeps_its_name(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from kgen.backends.cutedsl.attention_device import attention_view, modifies
 
 PLAIN = ("row_blocks", "tiles", "tile_of", "tile_at", "of_tensor", "key_blocks")
-TILED = tuple(n for n in attention_specs.TILES if not attention_specs.variant_of(n).walks)
+TILED = tuple(n for n in attention_specs.TILES if not attention_specs.variant_of(n).few_rows)
 EXACT = ("long", "long_causal", "window", "both_ways", "softcap")
 
 

@@ -161,7 +161,7 @@ def planned(queries: int):
 def test_few_rows_read_pages_through_their_table() -> None:
     plan = planned(1)
     (variant,) = plan.variants
-    assert not plan.cut and isinstance(variant, AttentionVariant) and variant.walks
+    assert not plan.cut and isinstance(variant, AttentionVariant) and variant.few_rows
 
 
 def test_a_plan_copies_pages_where_no_template_reads_them() -> None:

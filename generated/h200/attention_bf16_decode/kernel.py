@@ -19,9 +19,9 @@ Kernel 0:
     v_value:bf16 = load v[b, s, g, v]
     acc_1:fp32 = contract[s] cast, v_value
     store acc_1 -> out[b, 4*g + m, 0, v]
-  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): a persistent grid over heads of K and V, one
-    tile each with all 4 rows of Q that share them; 4 CTAs share the keys of a head, a second kernel adds up what
-    they found.
+  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): a CTA for each head of K and V and part of its
+    keys, one tile with all 4 rows of Q that share them; 4 CTAs share the keys of a head, a second kernel adds up
+    what they found.
     tile 64 rows x 64 keys, 3 stages, 256 threads, 115712 bytes of smem, 2 CTAs per SM,
     256 items in 1 grid waves, 97% full
 
@@ -329,8 +329,8 @@ def load_block(pipe, write, tma, source, target):
 
 
 @cute.jit
-def load_items(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV):
-    """Producer warp: item after item, as far ahead of the consumers as there are stages."""
+def load_item(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV):
+    """Producer warp: as far ahead of the consumers as there are stages."""
     pipe_q, pipe_k, pipe_v = pipes
     sQ, gQ = tma_views(tma_q, gQ, sQ)
     sK, gK = tma_views(tma_k, gK, sK)
@@ -338,19 +338,15 @@ def load_items(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK
     write_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
     write_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     write_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    index = cute.arch.block_idx()[0]
-    while index < items(v):
-        part, head = item_at(v, index)
-        batch = batch_at(v, head)
-        q_at, k_at, v_at = of_tensor((0, *batch), v.q_modes), of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
-        first, count = part_of(v, blocks, part)
-        pipe_q.producer_acquire(write_q)
-        cute.copy(tma_q, gQ[(None, 0, 0, *q_at)], sQ[None, 0], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
-        write_q.advance()
-        for block in cutlass.range(first, first + count, unroll=1):
-            write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
-            write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block, *v_at)], sV)
-        index += cute.arch.grid_dim()[0]
+    part, head = item_at(v, cute.arch.block_idx()[0])
+    batch = batch_at(v, head)
+    q_at, k_at, v_at = of_tensor((0, *batch), v.q_modes), of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
+    first, count = part_of(v, blocks, part)
+    pipe_q.producer_acquire(write_q)
+    cute.copy(tma_q, gQ[(None, 0, 0, *q_at)], sQ[None, 0], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
+    for block in cutlass.range(first, first + count, unroll=1):
+        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
+        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block, *v_at)], sV)
 
 
 @cute.jit
@@ -510,10 +506,12 @@ def step(v: cutlass.Constexpr, pipes, reads, operands, registers, batch, where):
 
 
 @cute.jit
-def attend(v: cutlass.Constexpr, pipes, reads, operands, registers, work, where):
+def attend(v: cutlass.Constexpr, pipes, operands, registers, work, where):
     """All keys of one item, block after block: O in registers, not divided yet, and the sum of each row."""
     pipe_q, pipe_k, pipe_v = pipes
-    read_q, read_k, read_v = reads
+    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
+    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
+    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
     mma_o, tQ, tK, tV, tP = operands
     acc_s, acc_o, p, row_max, row_sum, rescale = registers
     (batch, first, count), (row, column) = work, where
@@ -529,21 +527,16 @@ def attend(v: cutlass.Constexpr, pipes, reads, operands, registers, work, where)
     for block in cutlass.range(first + 1, first + count, unroll=1):
         at_block = (row, column + block * v.tile_n)
         read_k, read_v = step(v, pipes, (read_k, read_v), operands, registers, batch, at_block)
-    pipe_q.consumer_release(read_q)
-    read_q.advance()
     pipe_v.consumer_wait(read_v)
     add_values(mma_o, acc_o, tP, tV, read_v.index)
     warpgroup.wait_group(0)
-    pipe_v.consumer_release(read_v)
-    read_v.advance()
     for r in cutlass.range_constexpr(2):
         row_sum[r] = quad_sum(row_sum[r])
-    return read_q, read_k, read_v
 
 
 @cute.jit
-def consume_items(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums):
-    """Consumer warp group: the rows of an item in registers; item after item."""
+def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums):
+    """Consumer warp group: the rows of an item in registers."""
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     mma_s, mma_o = score_mma(v), output_mma(v)
     part_s, part_o = mma_s.get_slice(thread), mma_o.get_slice(thread)
@@ -558,20 +551,15 @@ def consume_items(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums
     mma_o.set(warpgroup.Field.ACCUMULATE, True)
     operands, registers = (mma_o, tQ, tK, tV, tP), (acc_s, acc_o, p, row_max, row_sum, rescale)
     where = (thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2)  # row and column of a thread's first element
-    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
-    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
+    row_max.fill(-ACC.inf)
+    row_sum.fill(0.0)
+    acc_o.fill(0.0)
     index = cute.arch.block_idx()[0]
-    while index < items(v):
-        part, head = item_at(v, index)
-        batch = batch_at(v, head)
-        row_max.fill(-ACC.inf)
-        row_sum.fill(0.0)
-        acc_o.fill(0.0)
-        work, reads = (batch, *part_of(v, blocks, part)), (read_q, read_k, read_v)
-        read_q, read_k, read_v = attend(v, pipes, reads, operands, registers, work, where)
-        store_part(v, acc_o, row_max, row_sum, index, *where, mParts, mSums)
-        index += cute.arch.grid_dim()[0]
+    part, head = item_at(v, index)
+    batch = batch_at(v, head)
+    work = (batch, *part_of(v, blocks, part))
+    attend(v, pipes, operands, registers, work, where)
+    store_part(v, acc_o, row_max, row_sum, index, *where, mParts, mSums)
     cute.arch.griddepcontrol_launch_dependents()  # the CTAs of `combine` may take their places
 
 
@@ -608,10 +596,10 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
         if warp_index == 0:
-            load_items(v, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
+            load_item(v, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
-        consume_items(v, blocks, pipes, sQ, sK, sV, mParts, mSums)
+        consume_item(v, blocks, pipes, sQ, sK, sV, mParts, mSums)
 
 
 @cute.jit
@@ -622,11 +610,10 @@ def launch_attention(
     o: cute.Tensor,
     parts: cute.Tensor,
     sums: cute.Tensor,
-    sm_count: cutlass.Int32,
     stream,
     v: cutlass.Constexpr,
 ):
-    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a persistent grid."""
+    """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA for each item."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
     heads = (v.ratio, *v.batch)
@@ -646,7 +633,7 @@ def launch_attention(
     tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_box, (v.tile_n, v.d_pad))
     tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_box, (v.dv_pad, v.tile_n))
     attention(v, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, mParts, mSums).launch(
-        grid=(cutlass.min(items(v), sm_count * v.ctas_per_unit), 1, 1),
+        grid=(items(v), 1, 1),
         block=(2 * WARP_GROUP, 1, 1),
         min_blocks_per_mp=v.ctas_per_unit,
         preferred_smem_carveout=100,
@@ -681,7 +668,7 @@ RULES = {
     "default_tma": rules_attention,
 }
 # Variants whose grid follows the SMs of the device: they take their number after the tensors.
-PERSISTENT = ["default_tma"]
+PERSISTENT = []
 # What each case takes, in the order of the arguments.
 ACCEPTS = {
     "default": [

@@ -43,7 +43,7 @@ def attention_part(source: AttentionSource) -> Product:
     """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
     plan, shown = source.plan, dict(source.shown)
     first = plan.variants[0]
-    taken = decode_tensors(first) if first.walks else tensors(first.form)
+    taken = decode_tensors(first) if first.few_rows else tensors(first.form)
     problems = (p for program in source.programs.values() for p in program.problems)
     types = {t.name: t.type for p in problems for t in p.tensors}
     return Product(
@@ -79,7 +79,7 @@ def _kernel(plan: AttentionPlan) -> KernelView:
 
 
 def _view(variant: AttentionVariant) -> AttentionView | DecodeView:
-    return decode_view(variant) if variant.walks else attention_view(variant)
+    return decode_view(variant) if variant.few_rows else attention_view(variant)
 
 
 def _one_view(plan: AttentionPlan) -> AttentionView | DecodeView:
@@ -104,8 +104,8 @@ def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
     types = {t.name: t.type for p in program.problems for t in p.tensors}
     wide = {form.q.tensor, form.k.tensor, form.v.tensor} | source.made
     lines: list[str] = []
-    names = decode_parameters(variant) if variant.walks else parameters(form)
-    found = decode_tensors(variant) if variant.walks else tensors(form)
+    names = decode_parameters(variant) if variant.few_rows else parameters(form)
+    found = decode_tensors(variant) if variant.few_rows else tensors(form)
     for name, tensor in zip(names, found, strict=False):  # parts come behind the tensors of the program
         type_ = types[tensor]
         align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
@@ -147,9 +147,9 @@ def _constants(variant: AttentionVariant) -> Lines:
         "MMA_K = 16  # what one wgmma sums",
         "LOG2_E = 1.4426950408889634",
     ]
-    if variant.walks and reads_once(form):
+    if variant.few_rows and reads_once(form):
         lines.append("EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V")
-    indexes = variant.walks or form.logsumexp or form.epilogue_loads or modifies(form)
+    indexes = variant.few_rows or form.logsumexp or form.epilogue_loads or modifies(form)
     return (*lines, _index(form)) if indexes else tuple(lines)
 
 

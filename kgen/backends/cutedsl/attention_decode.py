@@ -1,4 +1,4 @@
-"""DecodeView: the text of an attention whose few rows per head of K and V are one tile, walked by a persistent grid."""
+"""DecodeView: the text of an attention whose few rows per head of K and V are one tile: a CTA for each part of its keys."""
 
 from dataclasses import replace
 from typing import Final
@@ -143,7 +143,7 @@ def _page(form: AttentionForm) -> str:
 
 def _load_head(tables: str) -> Lines:
     given = "v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV"
-    return bracketed("def load_items(", f"{given}{tables}".split(", "), "):")
+    return bracketed("def load_item(", f"{given}{tables}".split(", "), "):")
 
 
 def _view_lines(variant: AttentionVariant, form: AttentionForm, *, packed: bool) -> Lines:

@@ -7,7 +7,7 @@ from kgen.backends.source.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class DecodeView:
-    """What the templates of a persistent grid over heads and parts of their keys read.
+    """What the templates of a CTA for each head of K and V and part of its keys read.
 
     `combines`: parts go to a second kernel. `outputs` are what the first one stores to and what it loads from besides
     Q, K and V, as ", name, name". `row_at`, `q_tile` and `q_at` say how the rows of a tile are laid out, in words

@@ -11,7 +11,7 @@ from kgen.planning.plan_attention import AttentionVariant
 def measured(variant: AttentionVariant) -> ScoreLoad | None:
     """Return where a variant reads the number of keys of an item from; None where no number bounds them."""
     load = variant.form.length
-    return load if variant.walks and load is not None and not load.group else None
+    return load if variant.few_rows and load is not None and not load.group else None
 
 
 def masks_by_length(variant: AttentionVariant) -> bool:

@@ -19,8 +19,8 @@ _KEPT = {
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
 }
-# The same of a persistent grid over heads and parts of their keys.
-_KEPT_OF_WALKS = {
+# The same where few rows share keys, and a CTA has a part of the keys of a head.
+_KEPT_OF_FEW_ROWS = {
     **{name: name for name in ("tile_n", "d_pad", "dv_pad", "stages", "splits", "ctas_per_unit")},
     "producer_regs": "producer_registers",
     "consumer_regs": "consumer_registers",
@@ -82,7 +82,7 @@ def row_view(variant: AttentionVariant) -> RowView:
 
 
 def _kept(variant: AttentionVariant) -> dict[str, str]:
-    return _KEPT_OF_WALKS if variant.walks else _KEPT
+    return _KEPT_OF_FEW_ROWS if variant.few_rows else _KEPT
 
 
 def _chosen(variant: AttentionVariant) -> tuple[ValueView, ...]:
@@ -94,7 +94,7 @@ def _chosen(variant: AttentionVariant) -> tuple[ValueView, ...]:
     }
     kept = _kept(variant).items()
     values = [ValueView(shown, str(candidate.number(name)), comments.get(name, "")) for name, shown in kept]
-    others = [ValueView("section", str(variant.section), "" if variant.walks else "  # K and V of these stay in L2")]
+    others = [ValueView("section", str(variant.section), "" if variant.few_rows else "  # K and V of these stay in L2")]
     if candidate.value("pack_gqa"):
         others.append(ValueView("q_rows", str(variant.facts.padded_queries)))
     return (*values[:-2], *others, *values[-2:])

@@ -7,8 +7,8 @@ from kgen.planning.plan_attention import AttentionVariant
 def attention_words(variant: AttentionVariant) -> Lines:
     """Return how a variant loads, its tile and its grid, a line each."""
     candidate, choice = variant.choice.candidate, variant.choice
-    if variant.walks:
-        return _walk_words(variant)
+    if variant.few_rows:
+        return _few_rows_words(variant)
     turns = "take turns on the tensor cores (ping-pong)" if candidate.value("pingpong") else "multiply"
     return (
         f"Variant {variant.name} ({variant.guard}): Q, K and V arrive by TMA, one producer warp; "
@@ -20,12 +20,12 @@ def attention_words(variant: AttentionVariant) -> Lines:
     )
 
 
-def _walk_words(variant: AttentionVariant) -> Lines:
+def _few_rows_words(variant: AttentionVariant) -> Lines:
     candidate, choice, form = variant.choice.candidate, variant.choice, variant.form
     parts = f"; {variant.splits} CTAs share the keys of a head, a second kernel adds up what they found"
     return (
-        f"Variant {variant.name} ({variant.guard}): a persistent grid over heads of K and V, one tile each with all "
-        f"{form.m * form.ratio} rows of Q that share them{parts if variant.splits > 1 else ''}.",
+        f"Variant {variant.name} ({variant.guard}): a CTA for each head of K and V and part of its keys, one tile with "
+        f"all {form.m * form.ratio} rows of Q that share them{parts if variant.splits > 1 else ''}.",
         f"  tile 64 rows x {candidate.value('tile_n')} keys, {candidate.number('stages')} stages, "
         f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem, "
         f"{candidate.number('ctas_per_unit')} CTAs per SM,",

@@ -48,7 +48,9 @@ def program_host_view(source: HostSource) -> ProgramHostView:
 
 
 def _follows_sms(variant: Variant) -> bool:
-    return isinstance(variant, AttentionVariant) or (isinstance(variant, GemmVariant) and variant.load_path != "simt")
+    if isinstance(variant, AttentionVariant):
+        return not variant.few_rows
+    return isinstance(variant, GemmVariant) and variant.load_path != "simt"
 
 
 def _arguments(program: Program, shown: dict[str, str]) -> Lines:

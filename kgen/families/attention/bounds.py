@@ -17,16 +17,17 @@ _NEGATED = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
 class KeyLengths:
     """How many keys a sequence has: a query at m sees keys `n < length + extra`; with `sliding` m more of them.
 
-    With `first` it is the keys `length + first <= n` of these, again from m on with `sliding`. `value` is the loaded
-    length, the same for all queries and keys of a head; it may be beyond the keys, or negative. `exact`: where n is
-    also inside of the bounds, nothing is masked, and the score is `KeyBounds.unmasked`.
+    `value` is the loaded length, the same for all queries and keys of a head; it may be beyond the keys, or negative.
+    `exact`: where n is also inside of the bounds, nothing is masked, and the score is `KeyBounds.unmasked`. It is not
+    where a window ends at the length: `first` is set if all that is masked besides are keys `n < length + first` (with
+    `sliding` m more of these, too).
     """
 
     value: str
-    first: int | None
     extra: int
     sliding: bool
     exact: bool
+    first: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,11 @@ class _Reader:
         """Return what conditions on one length say of the keys; those on others are left."""
         if not self.ends:
             return None
-        (value, sliding), extra = next(iter(self.ends.items()))
-        exact = self.exact and len(self.ends) == 1 and set(self.starts) <= {(value, sliding)}
-        return KeyLengths(value, self.starts.get((value, sliding)), extra, sliding, exact)
+        length, extra = next(iter(self.ends.items()))
+        value, sliding = length
+        whole = self.exact and len(self.ends) == 1 and set(self.starts) <= {length}
+        exact, first = whole and not self.starts, self.starts.get(length) if whole else None
+        return KeyLengths(value, extra, sliding, exact, first)
 
     def mask(self, value: str) -> tuple[str, str, bool] | None:
         """Return what a mask leaves, its condition, and whether the condition keeps or drops; None for no mask."""
