@@ -1,4 +1,4 @@
-"""DecodeView: the text of an attention whose few rows per head of K and V are one tile: a CTA for each part of its keys."""
+"""DecodeView: the text of an attention whose few rows per head of K and V are one tile, a CTA for each part of keys."""
 
 from dataclasses import replace
 from typing import Final
