@@ -65,8 +65,8 @@ def plan_of(folders: tuple[Path, ...]) -> tuple[str, list[str]]:
         return "", [f"{len(variants)} kernels, and not one attention"]
     c = variants[0]["choice"]["choices"]
     parts = f", {c['splits']} parts" if c["splits"] > 1 else ""
-    walks = "walking " if c["store_path"] == "direct" else ""
-    return f"{walks}{c['tile_m']}x{c['tile_n']}, {c['stages']} stages{parts}", []
+    rows = "few rows: " if c["store_path"] == "direct" else ""
+    return f"{rows}{c['tile_m']}x{c['tile_n']}, {c['stages']} stages{parts}", []
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:

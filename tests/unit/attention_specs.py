@@ -235,7 +235,7 @@ WALKS: dict[str, tuple[Any, ...]] = {
     "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
     "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
     "decode_lengths": (_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),
-    "decode_lengths_whole": (_lengths, e(140, 16, 1, 64), *_cache(140, 600, 2, 64), e(140, dtype=torch.int64)),
+    "decode_lengths_whole": (_lengths, e(132, 16, 1, 64), *_cache(132, 600, 2, 64), e(132, dtype=torch.int64)),
     "decode_last_queries": (_last_queries, e(9, 16, 3, 128), *_cache(9, 2000, 4, 128), e(9, dtype=torch.int32)),
     "decode_lengths_mask": (
         *(_lengths_and_mask, e(9, 16, 1, 128), *_cache(9, 2000, 4, 128)),

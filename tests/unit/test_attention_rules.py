@@ -129,7 +129,10 @@ def test_prefill_is_bound_by_computing_with_overlapping_warp_groups(d, causal) -
     chosen = first(prefill(d, causal=causal))
     point = dict(chosen.candidate.choices)
     assert chosen.bound_by in ("mma", "softmax") and (point["overlap"], point["pingpong"], point["splits"]) == (1, 1, 1)
-    assert point["tile_m"] * point["tile_n"] >= {64: 192 * 96, 128: 128 * 112, 256: 128 * 64}[d] and point["load_path"] == "tma"
+    assert (
+        point["tile_m"] * point["tile_n"] >= {64: 192 * 96, 128: 128 * 112, 256: 128 * 64}[d]
+        and point["load_path"] == "tma"
+    )
 
 
 def test_causal_attention_takes_little_more_than_half_the_time() -> None:

@@ -1,4 +1,4 @@
-"""DecodeView: the text of an attention whose few rows per head of K and V are one tile: a CTA for each part of its keys."""
+"""DecodeView: the text of an attention whose few rows per head of K and V are one tile, a CTA for each part of keys."""
 
 from dataclasses import replace
 from typing import Final
@@ -100,6 +100,7 @@ def decode_templates(view: DecodeView) -> tuple[str, ...]:
         f"{FOLDER}/q_layout.py.j2",
         f"{PREFILL}/operands.py.j2",
         f"{PREFILL}/tma_views.py.j2",
+        f"{FOLDER}/{'load_pages' if view.paged else 'load_block'}.py.j2",
         f"{FOLDER}/load.py.j2",
         f"{PREFILL}/products.py.j2",
         *((f"{PREFILL}/score_ops.py.j2", f"{FOLDER}/modify.py.j2") if view.modifies else ()),
@@ -147,13 +148,14 @@ def _load_head(tables: str) -> Lines:
 
 
 def _view_lines(variant: AttentionVariant, form: AttentionForm, *, packed: bool) -> Lines:
-    lines = list(tensor_views(form, packed=packed))
+    pages = ["pages = cutlass.Int32(v.pages)"] if form.pages else []
+    lines = [*pages, *tensor_views(form, packed=packed)]
     if (length := measured(variant)) is not None:
         pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
         layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"
         lines += bracketed("mLengths = cute.make_tensor(", (pointer, layout), ")", indent=4)
-    if (pages := form.pages) is not None:
-        pointer = "table.iterator + v.table_offset" if pages.offset else "table.iterator"
+    if form.pages is not None:
+        pointer = "table.iterator + v.table_offset" if form.pages.offset else "table.iterator"
         layout = "cute.make_layout((-(-v.keys // v.page), *v.batch), stride=v.table_stride)"
         lines += bracketed("mTable = cute.make_tensor(", (pointer, layout), ")", indent=4)
     return tuple(lines)
