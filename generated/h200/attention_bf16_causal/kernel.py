@@ -120,8 +120,8 @@ CASE_DEFAULT = {  # case default
     "most": 0,
 }
 VARIANTS = (
-    # predicted 23.3 us, bound by mma: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
-    # next best: 128x160, 2 stages, predicted 24.7 us
+    # predicted 22.9 us, bound by mma: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
+    # next best: 128x160, 2 stages, predicted 24.3 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

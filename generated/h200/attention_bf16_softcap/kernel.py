@@ -130,8 +130,8 @@ CASE_DEFAULT = {  # case default
     "most": 0,
 }
 VARIANTS = (
-    # predicted 24.2 us, bound by softmax: 3 grid waves, 93% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
-    # next best: 128x96, 2 stages, predicted 24.2 us
+    # predicted 23.7 us, bound by softmax: 3 grid waves, 93% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
+    # next best: 128x96, 2 stages, predicted 23.7 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
