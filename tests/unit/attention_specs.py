@@ -221,6 +221,7 @@ def _grouped(batch: int, queries: int, keys: int, d: int, *, dv: int = 0, heads:
 
 WALKS: dict[str, tuple[Any, ...]] = {
     "decode": (_decode, e(8, 32, 1, 128), *_cache(8, 4096, 8, 128)),
+    "decode_joined": (_lower_right, e(2, 16, 4, 128), e(2, 2, 40, 128), e(2, 2, 40, 128)),
     "decode_whole": (_decode, e(64, 32, 1, 128), *_cache(64, 600, 8, 128)),
     "decode_one_head": (_dense, *_grouped(1, 1, 4096, 64, heads=1, kv=1)),
     "decode_dim_256": (_causal_free, *_grouped(4, 1, 3000, 256)),

@@ -55,6 +55,11 @@ def test_all_specs_walk_over_their_heads(name: str) -> None:
     assert len(_text(name).splitlines()) <= 930
 
 
+def test_rows_that_one_stride_walks_are_one_mode_of_q() -> None:
+    assert "(v.q_rows * (v.ratio - 1) + queries, d, *v.q_modes[1:])" in _text("decode_joined")
+    assert "return (MMA_M, v.d_pad)" in _text("decode_joined") and '"group"' not in _text("decode_joined")
+
+
 def _text(name: str) -> str:
     return attention_specs.files_of(name)["kernel.py"]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import FOLDER as PREFILL
-from kgen.backends.cutedsl.attention_device import attention_view, parameters, tensor_views, tensors
+from kgen.backends.cutedsl.attention_device import Q_VIEW, attention_view, parameters, tensor_views, tensors
 from kgen.backends.cutedsl.attention_lengths import masks_by_length, measured, printed_form
 from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.attention.form import AttentionForm
@@ -51,7 +51,7 @@ def decode_view(variant: AttentionVariant) -> DecodeView:
         row_words=": the queries of a head, then those of the next one" if packed else "",
         row_at="row % v.q_rows, row // v.q_rows" if packed else "row, 0",
         q_words="the queries of all heads that share keys" if packed else "64 rows",
-        q_tile=f"({_PACKED}, v.d_pad)" if packed else "(MMA_M, v.d_pad)",
+        q_tile=f"({_PACKED}, v.d_pad)" if packed and not are_rows(variant) else "(MMA_M, v.d_pad)",
         q_at="of_tensor(batch, v.q_modes[1:])" if packed else "of_tensor((0, *batch), v.q_modes)",
         policy=", cache_policy=EVICT_FIRST" if reads_once(form) else "",
         modifies=prefill.modifies,
@@ -74,7 +74,7 @@ def decode_view(variant: AttentionVariant) -> DecodeView:
         epilogue_result=prefill.epilogue_result,
         outputs=outputs,
         parameters=decode_parameters(variant),
-        view_lines=_view_lines(variant, form, packed=packed),
+        view_lines=_view_lines(variant, form, _packed_view(variant) if packed else Q_VIEW),
     )
 
 
@@ -147,9 +147,25 @@ def _load_head(tables: str) -> Lines:
     return bracketed("def load_item(", f"{given}{tables}".split(", "), "):")
 
 
-def _view_lines(variant: AttentionVariant, form: AttentionForm, *, packed: bool) -> Lines:
+def are_rows(variant: AttentionVariant) -> bool:
+    """Return whether one stride walks the rows of a tile, those that pad the queries of a head included.
+
+    A TMA descriptor joins the two modes of such rows into one, of which it then knows no extent.
+    """
+    return variant.form.q.group == variant.facts.padded_queries * variant.form.q.tokens
+
+
+def _packed_view(variant: AttentionVariant) -> tuple[str, str]:
+    """Return the shape and the stride of Q with the queries of all heads that share keys in one mode."""
+    if are_rows(variant):
+        rows = "v.q_rows * (v.ratio - 1) + queries"
+        return f"({rows}, d, *v.q_modes[1:])", "(v.q_stride[0], v.q_stride[1], *v.q_stride[3:])"
+    return "((queries, v.ratio), d, *v.q_modes[1:])", "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])"
+
+
+def _view_lines(variant: AttentionVariant, form: AttentionForm, q_view: tuple[str, str]) -> Lines:
     pages = ["pages = cutlass.Int32(v.pages)"] if form.pages else []
-    lines = [*pages, *tensor_views(form, packed=packed)]
+    lines = [*pages, *tensor_views(form, q_view)]
     if (length := measured(variant)) is not None:
         pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
         layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"

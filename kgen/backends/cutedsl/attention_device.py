@@ -15,6 +15,7 @@ from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention"
 _OPERANDS: Final = ("layouts", "boxes", "operands", "tma_views")
+Q_VIEW: Final = ("(queries, d, *v.q_modes)", "v.q_stride")
 _SECTIONS: Final = ("tiles", "of_tensor", "key_blocks", *_OPERANDS, "load", "products")
 _LOOP: Final = ("store", "step", "consume", "kernel", "launch")
 _TO_SMEM: Final = {
@@ -240,19 +241,17 @@ def _pointer(name: str, offset: int) -> str:
     return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
 
 
-def tensor_views(form: AttentionForm, *, packed: bool = False) -> tuple[str, ...]:
+def tensor_views(form: AttentionForm, q_view: tuple[str, str] = Q_VIEW) -> tuple[str, ...]:
     """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes.
 
-    `packed`: the queries of all heads that share keys are one mode of Q.
+    `q_view` is the shape and the stride of Q.
     """
-    queries = "((queries, v.ratio), d, *v.q_modes[1:])" if packed else "(queries, d, *v.q_modes)"
-    walked = "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])" if packed else "v.q_stride"
     further = ", pages" if form.pages else ""
     k_walked, v_walked = "v.k_stride", "v.v_stride"
     if form.pages:
         k_walked, v_walked = "(*v.k_stride, v.k_page)", "(*v.v_stride, v.v_page)"
     roles = (
-        ("mQ", _pointer("q", form.q.offset), queries, walked),
+        ("mQ", _pointer("q", form.q.offset), *q_view),
         ("mK", _pointer("k", form.k.offset), f"(keys, d, *v.k_modes{further})", k_walked),
         ("mV", _pointer("values", form.v.offset), f"(dv, keys, *v.v_modes{further})", v_walked),
         ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "v.o_stride"),
