@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gpu"))
 from choices import PRODUCTS, Base, Point, Product, base_of, sampled_rows, write_choice
@@ -42,6 +43,14 @@ def fp8_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a.to(torch.float32) @ b.to(torch.float32)).to(torch.bfloat16)
 
 
+# Products of bytes: name, reference, element type. gfx942 multiplies e5m2 in fp32.
+NARROW = (
+    ("int8", int8_product, torch.int8),
+    ("fp8", fp8_product, torch.float8_e4m3fn),
+    ("e5m2", fp8_product, torch.float8_e5m2),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A package of one candidate, why it was taken, and the registers that the rules give a lane."""
@@ -53,14 +62,25 @@ class Sample:
     smem_bytes: int
 
 
+def product_of_ops(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A product of operands that are computed on their way."""
+    return F.gelu(a) @ (b * 0.5)
+
+
 def bases(target: str) -> Iterator[tuple[str, Base]]:
     """Yield every product with every type, as the pipeline has it before the plan."""
-    for name, product in PRODUCTS.items():
+    products = {
+        **PRODUCTS,
+        "ops": Product(product_of_ops, PRODUCTS["aligned"].operands),
+        "ops-ragged": Product(product_of_ops, PRODUCTS["ragged"].operands),
+        "ops-unaligned": Product(product_of_ops, PRODUCTS["unaligned"].operands),
+    }
+    for name, product in products.items():
         if product.dtypes != FLOATS:
             continue
         for dtype, torch_name in TYPES.items():
             yield f"{name}_{dtype}", base_of(product.reference, product.tensors(torch_name, "cpu"), target, "sample")
-    for name, reference, dtype in (("int8", int8_product, torch.int8), ("fp8", fp8_product, torch.float8_e4m3fn)):
+    for name, reference, dtype in NARROW:
         for layout, exchanged in (("nt", True), ("nn", False)):
             yield f"{name}_{layout}", base_of(reference, narrow_tensors(exchanged, dtype), target, "sample")
 

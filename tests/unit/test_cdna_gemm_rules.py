@@ -212,3 +212,15 @@ def test_full_sums_of_16_bits_are_not_stored_one_by_one_at_the_end_of_d(n: int, 
     facts = replace(BF16, m=333, n=n, k=1000, in_dtype="fp16", out_dtype="fp16", d_align=2)
     assert (solve(bind_gemm(facts, MI300X), {**fixed, "split_k": 1}).count > 0) == fits
     assert solve(bind_gemm(facts, MI300X), {**fixed, "split_k": 2}).count > 0
+
+
+@pytest.mark.parametrize("device", [MI300X, MI355X], ids=lambda d: d.name)
+def test_operands_that_are_computed_on_their_way_leave_registers_for_it(device: Device) -> None:
+    """What they compare stands in pairs of scalar registers until all elements of a k step are computed."""
+    odd = replace(UNALIGNED, input_ops=1)
+    for facts in (odd, replace(odd, k=1000), replace(BF16, input_ops=1)):
+        columns = solve(bind_gemm(facts, device)).columns
+        assert max((columns["tile_m"] + columns["tile_n"]) * columns["tile_k"] / columns["threads"]) == 32
+        assert max(columns["acc_regs"][columns["thread_regs"] <= 256]) < 128
+    smallest: dict[str, Value] = {"tile_m": 16, "tile_n": 16, "split_k": 2}
+    assert (solve(bind_gemm(odd, device), smallest).count > 0) == (device is MI300X)
