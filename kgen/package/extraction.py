@@ -6,6 +6,7 @@ from kgen.ir.graph import InputKind
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Combine, Contract, Gather, Load, Map, Problem, Reduce, Scan, Store, TensorRole
 from kgen.ir.tensor import TensorType, row_major_strides
+from kgen.package.kernel_test import hidden_inputs
 from kgen.package.limits import element_factor, rel_errs
 from kgen.package.parts import PackageParts, results_of
 from kgen.package.plan_words import missing_facts, rejection_rows, source_rows, variant_rows
@@ -231,6 +232,8 @@ def _special_values(parts: PackageParts) -> tuple[str, ...]:
     lines = ["NaN and infinities stand where they stand in the reference's output; the test plants both"]
     if any(isinstance(v, GemmVariant) and v.form.k == 0 for v in parts.plan.variants):
         lines.append("k = 0: the sum over nothing is 0, the epilogue still runs")
+    if hidden := sorted(hidden_inputs(parts)):
+        lines.append(f"not in {', '.join(hidden)}: keys that a mask hides are skipped, where 0 * Inf would be NaN")
     return tuple(lines)
 
 

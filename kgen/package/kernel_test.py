@@ -7,6 +7,7 @@ from kgen.package.limits import element_factor, rel_errs
 from kgen.package.parts import PackageParts
 from kgen.package.views import KernelTestView, WorkView
 from kgen.package.work import work_of
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.target import PEAK_OF, Quantity
 
 
@@ -40,7 +41,18 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
         multiplies_integers=integers,
         expected="exact_on_integers(reference.reference)" if integers else "reference.reference",
         updated=_names(i.name for i in parts.inputs if i.name in parts.updated),
+        hidden=_names(i.name for i in parts.inputs if i.name in hidden_inputs(parts)),
     )
+
+
+def hidden_inputs(parts: PackageParts) -> frozenset[str]:
+    """Return the inputs with values that a kernel does not multiply where a mask hides their keys.
+
+    torch's plain operations multiply them by a weight of 0, which is NaN for an infinity; its fused ones skip some.
+    """
+    attentions = [v for v in parts.plan.variants if isinstance(v, AttentionVariant)]
+    bounded = (v for v in attentions if v.facts.bounded or v.facts.lengths)
+    return frozenset(v.form.v.tensor for v in bounded)
 
 
 def _names(names: Iterable[str]) -> str:

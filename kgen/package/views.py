@@ -39,6 +39,7 @@ class KernelTestView:
     multiplies_integers: bool
     expected: str
     updated: str
+    hidden: str  # inputs of which a mask hides elements that nothing is multiplied with; empty: none
 
 
 @dataclass(frozen=True, slots=True)
