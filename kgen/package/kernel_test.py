@@ -20,6 +20,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     peak = f"dense_peak.{PEAK_OF.get(parts.product_dtype, parts.product_dtype)}"
     peak_flops, peak_flops_source = _peak(device.decisive(peak), f"{parts.product_dtype} {operations}")
     peak_bytes, peak_bytes_source = _peak(device.decisive("quantities.memory_bandwidth"), "device memory")
+    hidden = _names(i.name for i in parts.inputs if i.name in hidden_inputs(parts))
     integers = any(isinstance(s, Contract) and not s.dtype.is_float for p in parts.problems for s in p.body)
     return KernelTestView(
         title=spec.name,
@@ -41,8 +42,17 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
         multiplies_integers=integers,
         expected="exact_on_integers(reference.reference)" if integers else "reference.reference",
         updated=_names(i.name for i in parts.inputs if i.name in parts.updated),
-        hidden=_names(i.name for i in parts.inputs if i.name in hidden_inputs(parts)),
+        hidden=_hidden(hidden),
+        planted=(
+            "for name, x in inputs.items():" if hidden else "for x in inputs.values():",
+            f"    if x.is_floating_point() and x.numel() > 1{' and name not in HIDDEN' if hidden else ''}:",
+        ),
     )
+
+
+def _hidden(names: str) -> tuple[str, ...]:
+    reason = "a mask hides values of these: 0 * Inf is NaN where they are multiplied, and kernels skip them"
+    return (f"HIDDEN = ({names})  # {reason}",) if names else ()
 
 
 def hidden_inputs(parts: PackageParts) -> frozenset[str]:

@@ -39,7 +39,10 @@ class KernelTestView:
     multiplies_integers: bool
     expected: str
     updated: str
-    hidden: str  # inputs of which a mask hides elements that nothing is multiplied with; empty: none
+    hidden: tuple[
+        str, ...
+    ]  # names the inputs of which a mask hides elements that nothing is multiplied with; empty: none
+    planted: tuple[str, ...]  # the heads of the loop over the inputs that get special values
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ class Host:
         self.launched: list[tuple[str, tuple[object, ...]]] = []
         on_gpu = {"kernel": [(r"not \w+\.is_cuda", "False")]}
         self.scope: dict[str, object] = {"torch": torch, "compiled": self.compiled}
-        for wanted in ("NAME", "PERSISTENT", "ACCEPTS", "PLAN", "refusal", "run", "kernel"):
+        wanted_names = ("NAME", "PERSISTENT", "ACCEPTS", "PLAN", "refusal", "aligned", "run", "kernel")
+        for wanted in filter(statements.__contains__, wanted_names):
             text = statements[wanted]
             for pattern, new in on_gpu.get(wanted, ()):
                 text = re.sub(pattern, new, text)

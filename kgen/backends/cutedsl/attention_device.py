@@ -16,8 +16,10 @@ from kgen.planning.plan_attention import AttentionVariant
 FOLDER: Final = "cutedsl/sm90/attention"
 _OPERANDS: Final = ("layouts", "boxes", "operands", "tma_views")
 Q_VIEW: Final = ("(queries, d, *v.q_modes)", "v.q_stride")
+_WAIT: Final = "cute.arch.cp_async_bulk_wait_group(0, read=True)"
+_MEET: Final = "cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)"
 _SECTIONS: Final = ("tiles", "of_tensor", "key_blocks", *_OPERANDS, "load", "products")
-_LOOP: Final = ("store", "step", "consume", "kernel", "launch")
+_LOOP: Final = ("store", "step", "attend", "consume", "kernel", "launch")
 _TO_SMEM: Final = {
     2: "warp.StMatrix8x8x16bOp(False, 4), OUT",
     4: "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64",
@@ -49,6 +51,11 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         pingpong=bool(variant.choice.candidate.value("pingpong")),
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
+        q_read=("pipe_q.consumer_release(read_q)", "read_q.advance()") if own_o else (),
+        q_left=() if own_o else ("pipes[0].consumer_release(read_q)", "read_q.advance()"),
+        o_free=(f"{_WAIT}  # the rows of the tile before have left", _MEET) if own_o else (f"{_MEET}  # Q is read",),
+        o_sent=() if own_o else (_WAIT,),
+        o_last=(_WAIT,) if own_o else (),
         modifies=modifies(form),
         places_scores="m" in arguments,
         score_parameters=", ".join(("v", "x0", *arguments)),

@@ -22,9 +22,11 @@ class AttentionView:
     `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
     as ", name" or empty. `order_words` says how row blocks walk. `plain_end`, `plain_first` and `plain_end_bound` bound
     the blocks of keys that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
-    smem of its own, which `staged_words` say. `modifies`: scores have operations other than scale and mask, printed in
-    `score_lines`. `mask_lines` make the condition `inside`, also from what `length` names, with `query` as the query of
-    element i. `exp2_scale` is what a score is multiplied with in exp2.
+    smem of its own, which `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has
+    left (`q_left`), and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end.
+    `modifies`: scores have operations other than scale and mask, printed in `score_lines`. `mask_lines` make the
+    condition `inside`, also from what `length` names, with `query` as the query of element i. `exp2_scale` is what a
+    score is multiplied with in exp2.
     """
 
     order_words: str
@@ -38,6 +40,11 @@ class AttentionView:
     pingpong: bool
     own_o: bool
     staged_words: str
+    q_read: Lines
+    q_left: Lines
+    o_free: Lines
+    o_sent: Lines
+    o_last: Lines
     modifies: bool
     places_scores: bool
     score_parameters: str
