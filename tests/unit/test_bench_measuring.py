@@ -87,6 +87,14 @@ def test_arms_have_modules_of_their_own(measure: Any, tmp_path: Path) -> None:
     assert names.read_text().split() == ["kgen_bench_first", "kgen_bench_twin"]
 
 
+def test_each_arm_compiles_its_variants_anew(measure: Any, tmp_path: Path) -> None:
+    caches = tmp_path / "caches"
+    place = "__import__('os').environ['KGEN_CACHE']"
+    measure(first=f"len(STATE) > 1 or open({str(caches)!r}, 'a').write({place} + chr(10)); {RIGHT}")
+    first, twin = caches.read_text().split()
+    assert first != twin and Path(first).name == "first" and Path(twin).name == "twin"
+
+
 def test_arms_that_disagree_are_timed_unless_that_decides(measure: Any) -> None:
     found = measure(first=f"{RIGHT}; out.mul_(1.5)")
     assert found.comparison is not None
