@@ -3,7 +3,7 @@
 A library of a DSL takes one over by its name, `relu = shared.relu`, at the place that it has in emitted files.
 """
 
-from own import choose, elu, maximum, minimum, select, select_f64, share_of, sigmoid_approximate
+from own import choose, elu, maximum, minimum, select, select_f64, share_of, sigmoid_approximate, write
 
 INDEX = int
 
@@ -102,6 +102,11 @@ def offset(access, at_row, at_col=()):
     """Element of a tensor at given coordinates."""
     steps = (*zip(at_row, access.rows, strict=True), *zip(at_col, access.cols if at_col else (), strict=True))
     return sum((INDEX(at) * stride for at, stride in steps if stride), INDEX(access.base))
+
+
+def write_row(v, access, tensor, at_row, inside, values):
+    """Store the values of a vector of rows where it is inside."""
+    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
 
 
 def shifted(at, by):

@@ -31,6 +31,8 @@ TEST_VIEW = KernelTestView(
     multiplies_integers=False,
     expected="reference.reference",
     updated="",
+    hidden=(),
+    planted=("for x in inputs.values():", "    if x.is_floating_point() and x.numel() > 1:"),
 )
 INPUT_VIEW = InputView(
     title=TEST_VIEW.title,

@@ -133,9 +133,7 @@ def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: 
             piece(access, tensor, start + i * access.width * step).store(values[(None, i), 0].load())
 
 
-def write_row(v, access, tensor, at_row, inside, values):
-    """Store the values of a vector of rows where it is inside."""
-    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+write_row = shared.write_row
 
 
 def element(tensor, start):

@@ -73,9 +73,7 @@ def read_row(v, access, tensor, at_row, into):
     read(v, access, tensor, offset(access, at_row), access.rows[0], True, into, 0)
 
 
-def write_row(v, access, tensor, at_row, inside, values):
-    """Store the values of a vector of rows where it is inside."""
-    write(v, access, tensor, offset(access, at_row), access.rows[0], inside, values)
+write_row = shared.write_row
 
 
 def element_where(tensor, start, inside, fill):
