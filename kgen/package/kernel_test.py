@@ -20,7 +20,8 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     peak = f"dense_peak.{PEAK_OF.get(parts.product_dtype, parts.product_dtype)}"
     peak_flops, peak_flops_source = _peak(device.decisive(peak), f"{parts.product_dtype} {operations}")
     peak_bytes, peak_bytes_source = _peak(device.decisive("quantities.memory_bandwidth"), "device memory")
-    hidden = _names(i.name for i in parts.inputs if i.name in hidden_inputs(parts))
+    masked = hidden_inputs(parts)
+    hidden = _names(i.name for i in parts.inputs if i.name in masked)
     integers = any(isinstance(s, Contract) and not s.dtype.is_float for p in parts.problems for s in p.body)
     return KernelTestView(
         title=spec.name,

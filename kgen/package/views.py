@@ -39,9 +39,7 @@ class KernelTestView:
     multiplies_integers: bool
     expected: str
     updated: str
-    hidden: tuple[
-        str, ...
-    ]  # names the inputs of which a mask hides elements that nothing is multiplied with; empty: none
+    hidden: tuple[str, ...]  # names the inputs of which a mask hides elements; empty: none
     planted: tuple[str, ...]  # the heads of the loop over the inputs that get special values
 
 

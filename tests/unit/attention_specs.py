@@ -166,7 +166,7 @@ def _shared(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
-def _lengths(q, k, v, lengths):
+def _cached_lengths(q, k, v, lengths):
     k, v = k.transpose(1, 2), v.transpose(1, 2)
     mask = (torch.arange(k.shape[2], device=q.device) < lengths[:, None])[:, None, None]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
@@ -187,7 +187,7 @@ def _lengths_and_mask(q, k, v, lengths, mask):
 
 
 def _pages(q, k, v, table, lengths):
-    return _lengths(q, *(x[table].flatten(1, 2) for x in (k, v)), lengths)
+    return _cached_lengths(q, *(x[table].flatten(1, 2) for x in (k, v)), lengths)
 
 
 def _pages_alone(q, k, v, table):
@@ -235,8 +235,8 @@ WALKS: dict[str, tuple[Any, ...]] = {
     "decode_softcap": (_decode_softcap, *_grouped(4, 2, 3000, 128)),
     "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
     "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
-    "decode_lengths": (_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),
-    "decode_lengths_whole": (_lengths, e(132, 16, 1, 64), *_cache(132, 600, 2, 64), e(132, dtype=torch.int64)),
+    "decode_lengths": (_cached_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),
+    "decode_lengths_whole": (_cached_lengths, e(132, 16, 1, 64), *_cache(132, 600, 2, 64), e(132, dtype=torch.int64)),
     "decode_last_queries": (_last_queries, e(9, 16, 3, 128), *_cache(9, 2000, 4, 128), e(9, dtype=torch.int32)),
     "decode_lengths_mask": (
         *(_lengths_and_mask, e(9, 16, 1, 128), *_cache(9, 2000, 4, 128)),

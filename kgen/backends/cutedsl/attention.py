@@ -109,12 +109,15 @@ def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
     for name, tensor in zip(names, found, strict=False):  # parts come behind the tensors of the program
         type_ = types[tensor]
         align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
-        shown = source.shown[tensor]
-        lines += signature_entry(name if name == shown else f"{name}: {shown}", memory(type_.dtype), type_, align)
-    for name, shown, type_ in zip(PARTS, [source.shown[t] for t in source.workspace], variant.parts, strict=False):
-        entry = name if name == shown else f"{name}: {shown}"
-        lines += signature_entry(entry, memory(type_.dtype), type_, _ALIGN_BYTES)
+        lines += signature_entry(_role(name, source.shown[tensor]), memory(type_.dtype), type_, align)
+    for name, tensor, type_ in zip(PARTS, source.workspace, variant.parts, strict=False):
+        lines += signature_entry(_role(name, source.shown[tensor]), memory(type_.dtype), type_, _ALIGN_BYTES)
     return tuple(lines)
+
+
+def _role(name: str, shown: str) -> str:
+    """Return a parameter by its role, and the tensor that it is where that has another name."""
+    return name if name == shown else f"{name}: {shown}"
 
 
 def _imports(view: AttentionView | DecodeView) -> Lines:
