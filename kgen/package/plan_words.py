@@ -46,17 +46,17 @@ def number_text(quantity: Quantity) -> str:
 def quantities_used(plan: Plan) -> tuple[tuple[str, Quantity], ...]:
     """Return the device's numbers that a plan rests on: of the peaks one, of the fitted ones those of its families."""
     peak = plan.device.dense_peak(product_dtype(plan))
-    kinds = {isinstance(v, GemmVariant) for v in plan.variants if not isinstance(v, AttentionVariant)}
     left_out = {name for name, _ in plan.device.quantities if name.startswith("dense_peak.")}
     left_out |= {name for name, _ in plan.device.quantities if name.startswith(("fitted.", "measured."))}
-    left_out -= {name for is_product in kinds for name in _fitted(plan.device, is_product)}
-    if any(isinstance(v, AttentionVariant) for v in plan.variants):
-        left_out -= set(FITTED_OF_ATTENTION)
+    left_out -= {name for variant in plan.variants for name in _fitted(plan.device, variant)}
     return tuple((name, q) for name, q in plan.device.quantities if name not in left_out or q is peak)
 
 
-def _fitted(device: Device, is_product: bool) -> tuple[str, ...]:
-    """Return the fitted numbers that the cost model of products, or that of loops, reads."""
+def _fitted(device: Device, variant: Variant) -> tuple[str, ...]:
+    """Return the fitted numbers that the cost model of a variant's family reads."""
+    if isinstance(variant, AttentionVariant):
+        return FITTED_OF_ATTENTION
+    is_product = isinstance(variant, GemmVariant)
     everything = (name for name, _ in device.quantities if name.startswith("fitted."))
     return tuple(n for n in everything if n in _FITTED_OF_BOTH or (n in FITTED) is is_product)
 
