@@ -37,8 +37,8 @@ def attention(record: Record) -> str:
     method = (
         "The first plan of each row, chosen with no measurement. Random bf16, (batch, tokens, heads, head dim); 16384 "
         "tokens in all of a row of prefill. CUDA-graph replays over buffers that pass the L2 cache three times, in the "
-        "order A B B A; TFLOP/s (causal rows count half) or, of one query per sequence, TB/s of K and V; ratios of times "
-        "with the 95 % interval of the median; rel_err against float64."
+        "order A B B A; TFLOP/s (causal rows count half) or, of one query per sequence, TB/s of K and V; ratios of "
+        "times with the 95 % interval of the median; rel_err against float64."
     )
     means = "; ".join(
         f"{PEERS[name]} / kgen {mean:.3f}" for name, mean in record["summary"]["geomeans"].items() if name in names
