@@ -41,6 +41,8 @@ def program_page(dialect: ProgramDialect, spec: Spec, programs: dict[str, Progra
     own = [
         _part(number, problem, part) for number, (problem, part) in enumerate(zip(program.problems, parts, strict=True))
     ]
+    if len(own) == 1:
+        own = [PartView((), own[0].text)]  # the docstring says what it is
     view = ProgramFileView(
         title=doc[0],
         doc=doc[1:],

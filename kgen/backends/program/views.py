@@ -7,7 +7,7 @@ from kgen.backends.source.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class PartView:
-    """A part of the file: what the comment above it says, and its text."""
+    """A part of the file: what the comment above it says, none where it is all device code, and its text."""
 
     comment: Lines
     text: str
