@@ -35,8 +35,7 @@ from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
 from cutlass.memory import SmemAllocator
-from cutlass.utils import LayoutEnum
-from cutlass.utils import hopper_helpers as sm90
+from cutlass.utils import LayoutEnum, hopper_helpers
 
 if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
@@ -54,7 +53,7 @@ INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are those of the first row."""
+    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are the first row."""
 
     name: str
     queries: int = 4
@@ -107,20 +106,20 @@ class Variant:
         """smem of Q (64, d, 1) with zeros where no query is, K (keys, d, stage), V as B (dv, keys, stage)."""
         by_rows, by_columns = LayoutEnum.ROW_MAJOR, LayoutEnum.COL_MAJOR
         return (
-            sm90.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, 1),
-            sm90.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
-            sm90.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
+            hopper_helpers.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, 1),
+            hopper_helpers.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
+            hopper_helpers.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
         )
 
     def score_mma(self):
         """S = Q K^T of one warp group, both from smem."""
         majors = (OperandMajorMode.K, OperandMajorMode.K)
-        return sm90.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
 
     def output_mma(self):
         """O += P V of one warp group, P from registers."""
         majors, rmem = (OperandMajorMode.K, OperandMajorMode.MN), warpgroup.OperandSource.RMEM
-        return sm90.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
 
     def pipeline_states(self, role):
         """Where a producer or a consumer stands in the pipelines of Q, K and V."""
@@ -145,15 +144,13 @@ def rules_attention(v):
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
     reg_limit = 128 if v.ctas_per_unit == 2 else 216
     thread_regs = min(255, 65536 / (256 * v.ctas_per_unit)) // 8 * 8
+    pool_regs = v.consumer_registers + v.producer_registers
+    launch_regs = 2 * thread_regs
     yield "wgmma_k_scores", v.d_pad % 16 == 0, "wgmma consumes 32 bytes of the head dim at a time"
     yield "wgmma_k_output", v.tile_n % 16 == 0, "wgmma consumes 32 bytes of keys at a time"
     yield "wgmma_n_output", v.dv_pad <= 256, "wgmma N is at most 256, and one warp group holds all of a row"
     yield "registers", held_regs <= reg_limit, "scores, output, weights and Q leave room for addresses and the softmax"
-    yield (
-        "register_pool",
-        v.consumer_registers + v.producer_registers <= 2 * thread_regs,
-        "setmaxnreg redistributes what the launch allocated",
-    )
+    yield "register_pool", pool_regs <= launch_regs, "setmaxnreg redistributes what the launch allocated"
     yield "splits", v.splits <= 1 or v.splits <= -(-4096 // v.tile_n), "each CTA of a row has a tile of keys"
     yield "part_offsets", v.splits <= 1 or 64 * v.splits * 4 * 128 < 2147483648, "parts are counted in 32 bits"
     yield "smem", smem_bytes <= 232448, "Q, stages of K and V, weights and the barriers share one CTA's smem"
@@ -170,7 +167,6 @@ def tma_views(tma, tensor, box, smem):
     return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(boxes, 0, 2))
 
 
-@cute.jit
 def load_block(pipe, write, tma, source, target):
     """Bring one tile of keys or values to its stage, when that is free."""
     pipe.producer_acquire(write)
@@ -210,11 +206,6 @@ def over_quad(join, x):
     return x
 
 
-def scale_rows(acc, factor):
-    for i in range(cute.size(acc)):
-        acc[i] = acc[i] * factor[i // 2 % 2]
-
-
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
@@ -241,12 +232,11 @@ class Consumer(NamedTuple):
     def of(cls, v, group, sQ, sK, sV):
         """The warp group of this thread, with registers and what it reads of smem."""
         mma_s, mma_o = v.score_mma(), v.output_mma()
-        part_s, part_o = mma_s.get_slice(0), mma_o.get_slice(0)
         return cls(
             group,
-            mma_s.make_fragment_A(part_s.partition_A(sQ)),
-            mma_s.make_fragment_B(part_s.partition_B(sK)),
-            mma_o.make_fragment_B(part_o.partition_B(sV)),
+            mma_s.make_fragment_A(mma_s.get_slice(0).partition_A(sQ)),
+            mma_s.make_fragment_B(mma_s.get_slice(0).partition_B(sK)),
+            mma_o.make_fragment_B(mma_o.get_slice(0).partition_B(sV)),
             cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC),
             mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n))),
             cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC),
@@ -298,6 +288,10 @@ class Consumer(NamedTuple):
                 sums[i % 4] = sums[i % 4] + s[at(i, row)]
             self.row_sum[row] = self.row_sum[row] * self.rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
 
+    def rescale_output(self):
+        for i in range(cute.size(self.o)):
+            self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
+
     def step(self, v, pipes, reads, where):
         """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
         _, pipe_k, pipe_v = pipes
@@ -315,7 +309,7 @@ class Consumer(NamedTuple):
         pipe_v.consumer_release(read_v)
         read_v.advance()
         convert(self.s, self.p)
-        scale_rows(self.o, self.rescale)
+        self.rescale_output()
         return reads
 
 
@@ -402,7 +396,7 @@ def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums)
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     row, column = thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2  # of a thread's first element
     index = cute.arch.block_idx()[0]
-    part, head = v.item_at(index)
+    part, _ = v.item_at(index)
     first, count = v.part_of(blocks, part)
     attend(v, c, pipes, first, count, row, column)
     store_part(v, c, index, row, column, mParts, mSums)
@@ -450,13 +444,12 @@ def launch_attention(q, k, values, o, parts, sums, stream, v: cutlass.Constexpr)
     """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA for each item."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
-    heads = (v.ratio, *v.batch)
     # and the blocks of keys: loops of known length are unrolled or left out, and then registers spill
     blocks = cutlass.Int32(v.key_blocks())
-    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, *heads), stride=v.q_stride))
+    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, v.ratio, *v.batch), stride=v.q_stride))
     mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.batch), stride=v.k_stride))
     mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.batch), stride=v.v_stride))
-    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, *heads), stride=v.o_stride))
+    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, v.ratio, *v.batch), stride=v.o_stride))
     items = v.splits * prod(v.batch)  # a head of K and V with the rows that share it, and a part of its keys
     rows = v.queries * v.ratio
     mParts = cute.make_tensor(parts.iterator, cute.make_layout((v.dv, rows, items)))
@@ -478,11 +471,7 @@ def launch_attention(q, k, values, o, parts, sums, stream, v: cutlass.Constexpr)
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The host code.
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 NAME = "attention_bf16_decode"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {

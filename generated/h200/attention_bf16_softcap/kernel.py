@@ -35,8 +35,7 @@ from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
 from cutlass.memory import SmemAllocator
-from cutlass.utils import LayoutEnum
-from cutlass.utils import hopper_helpers as sm90
+from cutlass.utils import LayoutEnum, hopper_helpers
 
 if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
@@ -48,12 +47,11 @@ ACC = cutlass.Float32  # of scores, sums and output
 WARP_GROUP = 128  # threads that issue one wgmma together
 MMA_M = 64  # rows of one wgmma instruction
 LOG2_E = 1.4426950408889634
-INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are those of the first row."""
+    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are the first row."""
 
     name: str
     queries: int = 1024
@@ -100,11 +98,9 @@ class Variant:
 
     def key_blocks(self, blocks, m):
         """(first, end) of the key blocks that a row block sees, then of those among them that need no mask."""
-        first, end = cutlass.Int32(0), blocks
-        plain_first, plain_end = cutlass.Int32(0), cutlass.Int32(self.keys // self.tile_n)
         low, high = m * self.tile_m, cutlass.min((m + 1) * self.tile_m, self.queries) - 1  # its first and last row
-        end = cutlass.min(end, cutlass.max(high + self.most, 0) // self.tile_n + 1)
-        plain_end = cutlass.min(plain_end, cutlass.max(low + self.most + 1, 0) // self.tile_n)
+        end = cutlass.min(blocks, cutlass.max(high + self.most, 0) // self.tile_n + 1)
+        plain_end = cutlass.min(self.keys // self.tile_n, cutlass.max(low + self.most + 1, 0) // self.tile_n)
         first = cutlass.min(cutlass.max(low + self.least, 0) // self.tile_n, blocks - 1)
         end = cutlass.max(end, first + 1)
         plain_first = (cutlass.max(high + self.least, 0) + self.tile_n - 1) // self.tile_n
@@ -115,21 +111,21 @@ class Variant:
         """smem of Q (64, d, warp group), K (keys, d, stage), V as B (dv, keys, stage), O (64, dv, warp group)."""
         by_rows, by_columns = LayoutEnum.ROW_MAJOR, LayoutEnum.COL_MAJOR
         return (
-            sm90.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.tile_m // MMA_M),
-            sm90.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
-            sm90.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
-            sm90.make_smem_layout_epi(OUT, by_rows, (MMA_M, self.dv_pad), self.tile_m // MMA_M),
+            hopper_helpers.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.tile_m // MMA_M),
+            hopper_helpers.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
+            hopper_helpers.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
+            hopper_helpers.make_smem_layout_epi(OUT, by_rows, (MMA_M, self.dv_pad), self.tile_m // MMA_M),
         )
 
     def score_mma(self):
         """S = Q K^T of one warp group, both from smem."""
         majors = (OperandMajorMode.K, OperandMajorMode.K)
-        return sm90.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
 
     def output_mma(self):
         """O += P V of one warp group, P from registers."""
         majors, rmem = (OperandMajorMode.K, OperandMajorMode.MN), warpgroup.OperandSource.RMEM
-        return sm90.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
 
     def pipeline_states(self, role):
         """Where a producer or a consumer stands in the pipelines of Q, K and V."""
@@ -156,15 +152,13 @@ def rules_attention(v):
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
     reg_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
+    pool_regs = consumer_wgs * v.consumer_registers + v.producer_registers
+    launch_regs = (consumer_wgs + 1) * thread_regs
     yield "wgmma_k_scores", v.d_pad % 16 == 0, "wgmma consumes 32 bytes of the head dim at a time"
     yield "wgmma_k_output", v.tile_n % 16 == 0, "wgmma consumes 32 bytes of keys at a time"
     yield "wgmma_n_output", v.dv_pad <= 256, "wgmma N is at most 256, and one warp group holds all of a row"
     yield "registers", held_regs <= reg_limit, "scores, output, weights and Q leave room for addresses and the softmax"
-    yield (
-        "register_pool",
-        consumer_wgs * v.consumer_registers + v.producer_registers <= (consumer_wgs + 1) * thread_regs,
-        "setmaxnreg redistributes what the launch allocated",
-    )
+    yield "register_pool", pool_regs <= launch_regs, "setmaxnreg redistributes what the launch allocated"
     yield "pingpong_groups", consumer_wgs >= 2, "warp groups take turns on the tensor cores"
     yield "smem", smem_bytes <= 232448, "Q, stages of K and V, weights and the barriers share one CTA's smem"
     yield "overlap_stages", v.stages >= 2, "the next keys are multiplied while V of these is still in use"
@@ -185,7 +179,6 @@ def tma_views(tma, tensor, box, smem):
     return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(boxes, 0, 2))
 
 
-@cute.jit
 def load_block(pipe, write, tma, source, target):
     """Bring one tile of keys or values to its stage, when that is free."""
     pipe.producer_acquire(write)
@@ -202,15 +195,13 @@ def load_tiles(v: cutlass.Constexpr, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK
     sK, gK = tma_views(tma_k, mK, (v.tile_n, v.d_pad), sK)
     sV, gV = tma_views(tma_v, mV, (v.dv_pad, v.tile_n), sV)
     write_q, write_k, write_v = v.pipeline_states(pipeline.PipelineUserType.Producer)
-    boxes_m = v.tile_m // MMA_M
-    turn = cutlass.Int32(0)
-    index = tile_of(turn)
+    turn, index = cutlass.Int32(0), tile_of(cutlass.Int32(0))
     while index < v.tiles():
         m, group, batch = v.tile_at(index)
         first, end, _, _ = v.key_blocks(blocks, m)
         pipe_q.producer_acquire(write_q)
-        for box in cutlass.range_constexpr(boxes_m):
-            source = gQ[(None, m * boxes_m + box, 0, group, *batch)]
+        for box in cutlass.range_constexpr(v.tile_m // MMA_M):
+            source = gQ[(None, m * (v.tile_m // MMA_M) + box, 0, group, *batch)]
             cute.copy(tma_q, source, sQ[None, box], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
         write_q.advance()
         write_k = load_block(pipe_k, write_k, tma_k, gK[(None, end - 1, 0, *batch)], sK)
@@ -219,14 +210,7 @@ def load_tiles(v: cutlass.Constexpr, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK
             write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *batch)], sK)
             write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block + 1, *batch)], sV)
         write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, first, *batch)], sV)
-        turn += 1
-        index = tile_of(turn)
-
-
-def score_ops(v, x0):
-    """The score of one query and one key, in fp32, one operation a line."""
-    x1 = cute.math.tanh(x0)
-    return x1 * 30.0
+        turn, index = turn + 1, tile_of(turn + 1)
 
 
 def at(column, row):
@@ -241,26 +225,12 @@ def over_quad(join, x):
     return x
 
 
-def scale_rows(acc, factor):
-    for i in range(cute.size(acc)):
-        acc[i] = acc[i] * factor[i // 2 % 2]
-
-
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
     source, target = cute.make_tensor(source.iterator, pieces), cute.make_tensor(target.iterator, pieces)
     for i in range(cute.size(source, mode=[1])):
         target[None, i].store(source[None, i].load().to(target.element_type))
-
-
-def my_turn(group):
-    """Ping-pong: wait until the warp group before has issued its products."""
-    cute.arch.barrier(barrier_id=1 + group, number_of_threads=2 * WARP_GROUP)
-
-
-def your_turn(v, group):
-    cute.arch.barrier_arrive(barrier_id=1 + (group + 1) % (v.tile_m // MMA_M), number_of_threads=2 * WARP_GROUP)
 
 
 class Consumer(NamedTuple):
@@ -281,12 +251,11 @@ class Consumer(NamedTuple):
     def of(cls, v, group, sQ, sK, sV):
         """The warp group of this thread, with registers and what it reads of smem."""
         mma_s, mma_o = v.score_mma(), v.output_mma()
-        part_s, part_o = mma_s.get_slice(0), mma_o.get_slice(0)
         return cls(
             group,
-            mma_s.make_fragment_A(part_s.partition_A(sQ)),
-            mma_s.make_fragment_B(part_s.partition_B(sK)),
-            mma_o.make_fragment_B(part_o.partition_B(sV)),
+            mma_s.make_fragment_A(mma_s.get_slice(0).partition_A(sQ)),
+            mma_s.make_fragment_B(mma_s.get_slice(0).partition_B(sK)),
+            mma_o.make_fragment_B(mma_o.get_slice(0).partition_B(sV)),
             cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC),
             mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n))),
             cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC),
@@ -311,10 +280,20 @@ class Consumer(NamedTuple):
             cute.gemm(mma, self.o, self.p[None, None, i], self.tV[None, None, i, stage], self.o)
         warpgroup.commit_group()
 
-    def modify(self, v, row, column):
-        """Scores as the reference modifies them; `row` and `column` are those of a thread's first element."""
+    def my_turn(self):
+        """Ping-pong: wait until the warp group before has issued its products."""
+        cute.arch.barrier(barrier_id=1 + self.group, number_of_threads=2 * WARP_GROUP)
+
+    def your_turn(self, v):
+        other = (self.group + 1) % (v.tile_m // MMA_M)
+        cute.arch.barrier_arrive(barrier_id=1 + other, number_of_threads=2 * WARP_GROUP)
+
+    def modify(self, v):
+        """Scores as the reference modifies them, in fp32, one operation a line."""
         for i in range(cute.size(self.s)):
-            self.s[i] = score_ops(v, self.s[i] * v.scale)
+            x0 = self.s[i] * v.scale
+            x1 = cute.math.tanh(x0)
+            self.s[i] = x1 * 30.0
 
     def mask(self, v, row, column):
         """-inf where a query does not see a key; `row` and `column` are those of a thread's first element."""
@@ -345,20 +324,24 @@ class Consumer(NamedTuple):
                 sums[i % 4] = sums[i % 4] + s[at(i, row)]
             self.row_sum[row] = self.row_sum[row] * self.rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
 
+    def rescale_output(self):
+        for i in range(cute.size(self.o)):
+            self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
+
     def step(self, v, masked, pipes, reads, where):
         """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
         _, pipe_k, pipe_v = pipes
         _, read_k, read_v = reads
         pipe_k.consumer_wait(read_k)
-        my_turn(self.group)
+        self.my_turn()
         self.scores(v, read_k.index)
         pipe_v.consumer_wait(read_v)
         self.add_values(v, read_v.index)
-        your_turn(v, self.group)
+        self.your_turn(v)
         warpgroup.wait_group(1)
         pipe_k.consumer_release(read_k)
         read_k.advance()
-        self.modify(v, *where)
+        self.modify(v)
         if masked:
             self.mask(v, *where)
         self.softmax(v)
@@ -366,7 +349,7 @@ class Consumer(NamedTuple):
         pipe_v.consumer_release(read_v)
         read_v.advance()
         convert(self.s, self.p)
-        scale_rows(self.o, self.rescale)
+        self.rescale_output()
         return reads
 
 
@@ -403,7 +386,6 @@ def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     row = tile[0] * v.tile_m + c.group * MMA_M + thread // 32 * 16 + thread % 32 // 4  # of a thread's first element
     column = cute.arch.lane_idx() % 4 * 2
-
     # the last block: its scores and their softmax
     pipe_q.consumer_wait(read_q)
     pipe_k.consumer_wait(read_k)
@@ -412,27 +394,21 @@ def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
     pipe_k.consumer_release(read_k)
     read_k.advance()
     where = (row, column + (end - 1) * v.tile_n)
-    c.modify(v, *where)
+    c.modify(v)
     c.mask(v, *where)
     c.softmax(v)
     convert(c.s, c.p)
-
     plain_end = cutlass.min(plain_end, end - 1)
-    reads = (read_q, read_k, read_v)
     # masked blocks, plain ones, masked ones: the masked loop stays where it is empty, or ptxas spills
     for i in cutlass.range(end - 1 - plain_end, unroll=1):
-        where = (row, column + (end - 2 - i) * v.tile_n)
-        reads = c.step(v, True, pipes, reads, where)
+        reads = c.step(v, True, pipes, reads, (row, column + (end - 2 - i) * v.tile_n))
     for i in cutlass.range(plain_end - plain_first, unroll=1):
-        where = (row, column + (plain_end - 1 - i) * v.tile_n)
-        reads = c.step(v, False, pipes, reads, where)
+        reads = c.step(v, False, pipes, reads, (row, column + (plain_end - 1 - i) * v.tile_n))
     for i in cutlass.range(cutlass.min(plain_first, end - 1) - first, unroll=1):
-        where = (row, column + (cutlass.min(plain_first, end - 1) - 1 - i) * v.tile_n)
-        reads = c.step(v, True, pipes, reads, where)
+        reads = c.step(v, True, pipes, reads, (row, column + (cutlass.min(plain_first, end - 1) - 1 - i) * v.tile_n))
     read_q, _, read_v = reads
     pipe_q.consumer_release(read_q)
     read_q.advance()
-
     # the values of the first block
     pipe_v.consumer_wait(read_v)
     c.add_values(v, read_v.index)
@@ -449,8 +425,7 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, mO, sO
     reads = v.pipeline_states(pipeline.PipelineUserType.Consumer)
     if c.group == 0:
         cute.arch.barrier_arrive(barrier_id=1, number_of_threads=2 * WARP_GROUP)  # the first turn is free
-    turn = cutlass.Int32(0)
-    index = tile_of(turn)
+    turn, index = cutlass.Int32(0), tile_of(cutlass.Int32(0))
     while index < v.tiles():
         tile = v.tile_at(index)
         reads = attend(v, c, blocks, tile, pipes, reads)
@@ -458,10 +433,9 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, mO, sO
             c.row_sum[r] = over_quad(add, c.row_sum[r])
             # a row that sees no key has the sum 0, and gives 0 * inf, which is NaN
             c.rescale[r] = cute.arch.rcp_approx(c.row_sum[r])
-        scale_rows(c.o, c.rescale)
+        c.rescale_output()
         store(v, c, tile, tma_o, mO, sO)
-        turn += 1
-        index = tile_of(turn)
+        turn, index = turn + 1, tile_of(turn + 1)
     cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
@@ -507,13 +481,12 @@ def launch_attention(q, k, values, o, sm_count: cutlass.Int32, stream, v: cutlas
     """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA an SM."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
-    heads = (v.ratio, *v.batch)
     # and the blocks of keys: loops of known length are unrolled or left out, and then registers spill
     blocks = cutlass.Int32(-(-v.keys // v.tile_n))
-    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, *heads), stride=v.q_stride))
+    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, v.ratio, *v.batch), stride=v.q_stride))
     mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.batch), stride=v.k_stride))
     mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.batch), stride=v.v_stride))
-    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, *heads), stride=v.o_stride))
+    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, v.ratio, *v.batch), stride=v.o_stride))
     load, store_o = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
     q_layout, k_layout, v_layout, o_layout = v.smem_layouts()
     tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_layout, (MMA_M, v.d_pad))
@@ -528,11 +501,7 @@ def launch_attention(q, k, values, o, sm_count: cutlass.Int32, stream, v: cutlas
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The host code.
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 NAME = "attention_bf16_softcap"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {

@@ -17,7 +17,6 @@ from kgen.backends.cutedsl.attention_device import (
     FOLDER,
     attention_view,
     library_sections,
-    modifies,
     parameters,
     section_templates,
     tensors,
@@ -151,8 +150,7 @@ def _imports(view: AttentionView | DecodeView) -> Lines:
         f"from cutlass.cute.nvgpu import {', '.join(units)}",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         "from cutlass.memory import SmemAllocator",
-        "from cutlass.utils import LayoutEnum",
-        "from cutlass.utils import hopper_helpers as sm90",
+        "from cutlass.utils import LayoutEnum, hopper_helpers",
         *LOADED_IMPORTS,
     )
 
@@ -169,7 +167,7 @@ def _constants(variant: AttentionVariant) -> Lines:
     ]
     if variant.few_rows and reads_once(form):
         lines.append("EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V")
-    indexes = variant.few_rows or form.logsumexp or form.epilogue_loads or modifies(form)
+    indexes = variant.few_rows or form.logsumexp or form.epilogue_ops or form.score_loads
     return (*lines, _index(form)) if indexes else tuple(lines)
 
 

@@ -80,11 +80,10 @@ def decode_view(variant: AttentionVariant, whole: bool) -> DecodeView:
         pingpong=False,
         masks_always=True,
         place=place,
+        placed=f", where{place}" if place else "",
         step_parameters=f"v, pipes, reads, where{place}{length}{prefill.fused}",
         modifies=prefill.modifies,
         places_scores=prefill.places_scores,
-        score_parameters=prefill.score_parameters,
-        score_arguments=prefill.score_arguments,
         score_lines=prefill.score_lines,
         score_result=prefill.score_result,
         masks_rows=prefill.masks_rows or (masks and sliding),
@@ -120,7 +119,7 @@ def decode_tensors(variant: AttentionVariant) -> tuple[str, ...]:
 
 def decode_templates(view: DecodeView) -> Sections:
     """Return the names of the templates in the order they stand in the file."""
-    ops = ((f"{PREFILL}/score_ops.py.j2",), (f"{FOLDER}/modify.py.j2",)) if view.modifies else ((), ())
+    ops = (f"{FOLDER}/modify.py.j2",) if view.modifies else ()
     stores = ("store_part", "combine") if view.combines else ("store",)
     return Sections(
         variant=(f"{FOLDER}/items.py.j2", f"{PREFILL}/layouts.py.j2", f"{PREFILL}/operands.py.j2"),
@@ -129,10 +128,9 @@ def decode_templates(view: DecodeView) -> Sections:
             f"{PREFILL}/tma_views.py.j2",
             f"{FOLDER}/{'load_pages' if view.paged else 'load_block'}.py.j2",
             f"{FOLDER}/load.py.j2",
-            *ops[0],
             f"{PREFILL}/softmax.py.j2",
         ),
-        consumer=(*CONSUMER[:2], *ops[1], *CONSUMER[2:]),
+        consumer=(*CONSUMER[:2], *ops, *CONSUMER[2:]),
         after=(
             *((f"{PREFILL}/epilogue_ops.py.j2",) if view.epilogue_lines else ()),
             *(f"{FOLDER}/{name}.py.j2" for name in (*stores, "consume", "kernel", "launch")),

@@ -59,11 +59,10 @@ class DecodeView:
     pingpong: bool
     masks_always: bool
     place: str
+    placed: str
     step_parameters: str
     modifies: bool
     places_scores: bool
-    score_parameters: str
-    score_arguments: str
     score_lines: Lines
     score_result: str
     masks_rows: bool

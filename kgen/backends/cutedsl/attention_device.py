@@ -49,12 +49,7 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
     fused, place = ", fused" if form.score_loads else "", ", tile" if "m" in arguments else ""
     return AttentionView(
         longest_first=has_most,
-        plain_end="self.keys // self.tile_n",
-        has_bounds=has_most or has_least,
-        has_most=has_most,
-        has_least=has_least,
-        plain_end_bound="plain_end, cutlass.max(low + self.most + 1, 0) // self.tile_n" if edges else "plain_end, end",
-        plain_first="(cutlass.max(high + self.least, 0) + self.tile_n - 1) // self.tile_n" if edges else "first",
+        block_bounds=_block_bounds(form, edges),
         pingpong=bool(variant.choice.candidate.value("pingpong")),
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
@@ -64,8 +59,6 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         o_last=(_WAIT,) if own_o else (),
         modifies=modifies(form),
         places_scores="m" in arguments,
-        score_parameters=", ".join(("v", "x0", *arguments)),
-        score_arguments=", ".join(("v", "self.s[i] * v.scale", *arguments)),
         score_lines=score,
         score_result=result,
         masks_rows=edges,
@@ -83,10 +76,11 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         k_at="*batch" if whole else "*k_at",
         v_at="*batch" if whole else "*v_at",
         place=place,
+        placed=f", where{place}" if place else "",
         masks_always=False,
         step_parameters=f"v, masked, pipes, reads, where{place}{fused}",
         loop_words=", masked ones" if has_least and edges else "",
-        loops=_loops(has_least and edges),
+        loops=_loops(has_least and edges, f"{place}{fused}"),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse_sum=_inverse_sum(form),
         lse=", mL" if form.logsumexp else "",
@@ -122,12 +116,11 @@ def score_ops(form: AttentionForm) -> tuple[Map, ...]:
 
 def section_templates(variant: AttentionVariant, view: AttentionView) -> Sections:
     """Return the names of the templates in the order they stand in the file."""
-    ops = (("score_ops",), ("modify",)) if view.modifies else ((), ())
+    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modifies else ()))
     before = (
         *(("of_tensor",) if view.coordinates else ()),
         *(() if view.own_o else ("boxes",)),
-        *("tile_of", "tma_views", "load", *ops[0], "softmax"),
-        *(("turns",) if view.pingpong else ()),
+        *("tile_of", "tma_views", "load", "softmax"),
     )
     after = (
         *(("store_lse",) if variant.form.logsumexp else ()),
@@ -137,7 +130,7 @@ def section_templates(variant: AttentionVariant, view: AttentionView) -> Section
     return Sections(
         variant=tuple(f"{FOLDER}/{name}.py.j2" for name in ("tiles", "key_blocks", "layouts", "operands")),
         before=tuple(f"{FOLDER}/{name}.py.j2" for name in before),
-        consumer=(*CONSUMER[:2], *(f"{FOLDER}/{name}.py.j2" for name in ops[1]), *CONSUMER[2:]),
+        consumer=(*CONSUMER[:2], *(f"{FOLDER}/{name}.py.j2" for name in ops), *CONSUMER[2:]),
         after=tuple(f"{FOLDER}/{name}.py.j2" for name in after),
     )
 
@@ -166,7 +159,7 @@ def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     used = {o for op in ops for o in operands_of(op)}
     names, types = {form.scaled: "x0"}, {form.scaled: DType.FP32}
     coordinates = [c for c in form.coordinates if c.value in used]
-    lines = _loads(reads, "fused", "at = (INDEX(m), INDEX(n), INDEX(group), *batch)", names, types)
+    lines = _loads(reads, "fused", "here = (INDEX(m), INDEX(n), INDEX(group), *batch)", "here", names, types)
     for coordinate in coordinates:
         names[coordinate.value] = name = f"x{len(set(names.values()))}"
         types[coordinate.value] = DType.INT64
@@ -179,14 +172,19 @@ def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     return tuple(lines), result, (*arguments, *(["fused"] if reads else []))
 
 
-def _loads(reads: tuple[Read, ...], packed: str, at: str, names: dict[str, str], types: dict[str, DType]) -> list[str]:
-    """Return the statements that load one element of each tensor; extends the names and types of values."""
-    lines = [at] if reads and at else []
+def _loads(
+    reads: tuple[Read, ...], packed: str, head: str, at: str, names: dict[str, str], types: dict[str, DType]
+) -> list[str]:
+    """Return the statements that load one element of each tensor; extends the names and types of values.
+
+    `head` is the statement that makes the coordinates `at`, or empty.
+    """
+    lines = [head] if reads and head else []
     for i, read in enumerate(reads):
         name = f"x{len(set(names.values()))}"
         names |= dict.fromkeys(read.values, name)
         types |= dict.fromkeys(read.values, read.dtype)
-        lines.append(f"{name} = {loaded(f'{packed}[{i}][at]', read.dtype)}  # {read.tensor}")
+        lines.append(f"{name} = {loaded(f'{packed}[{i}][{at}]', read.dtype)}  # {read.tensor}")
     return lines
 
 
@@ -211,7 +209,31 @@ def _mask(form: AttentionForm) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _loops(masks_first: bool) -> tuple[BlockLoopView, ...]:
+def _block_bounds(form: AttentionForm, edges: bool) -> tuple[str, ...]:
+    """Return the statements that bound the blocks of keys; `edges`: bounds say all that is masked inside of them."""
+    most, least = form.keys.most is not None, form.keys.least is not None
+    lines = [
+        "low, high = m * self.tile_m, cutlass.min((m + 1) * self.tile_m, self.queries) - 1  # its first and last row"
+    ]
+    lines = lines if most or least else []
+    lines += [
+        "end = cutlass.min(blocks, cutlass.max(high + self.most, 0) // self.tile_n + 1)" if most else "end = blocks"
+    ]
+    whole, unmasked = "self.keys // self.tile_n", "cutlass.max(low + self.most + 1, 0) // self.tile_n"
+    last = f"cutlass.min({whole}, {unmasked})" if most and edges else f"cutlass.Int32({whole})"
+    lines.append(f"plain_end = {f'cutlass.min({last}, end)' if most and not edges else last}")
+    if not least:
+        return (*lines, "first, plain_first = cutlass.Int32(0), cutlass.Int32(0)")
+    unmasked = "(cutlass.max(high + self.least, 0) + self.tile_n - 1) // self.tile_n" if edges else "first"
+    return (
+        *lines,
+        "first = cutlass.min(cutlass.max(low + self.least, 0) // self.tile_n, blocks - 1)",
+        "end = cutlass.max(end, first + 1)",
+        f"plain_first = {unmasked}",
+    )
+
+
+def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     """Return the loops over blocks behind the last one: masked, plain, masked.
 
     The first one stands there even where it runs zero times: ptxas joins a lone loop with the block before it, and
@@ -221,7 +243,13 @@ def _loops(masks_first: bool) -> tuple[BlockLoopView, ...]:
     if masks_first:
         last = "cutlass.min(plain_first, end - 1)"
         loops.append((f"{last} - first", f"{last} - 1", "True"))
-    return tuple(BlockLoopView(count, last, masked) for count, last, masked in loops)
+    return tuple(BlockLoopView(count, _step(last, masked, passed)) for count, last, masked in loops)
+
+
+def _step(last: str, masked: str, passed: str) -> tuple[str, ...]:
+    """Return the statement of one step, the block `last` being the first one; `passed` is what scores need, too."""
+    where = f"(row, column + ({last} - i) * v.tile_n)"
+    return bracketed("reads = c.step(", ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:]), ")", indent=8)
 
 
 def _inverse_sum(form: AttentionForm) -> str:
@@ -243,7 +271,7 @@ def _lse_value(form: AttentionForm) -> str:
 def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
     """Return the statements of the epilogue and its result; none where it only rounds, which the store does."""
     names, types = {form.output: "x0"}, {form.output: DType.FP32}
-    lines = _loads(epilogue_reads(form), "after", "", names, types)
+    lines = _loads(epilogue_reads(form), "after", "", "at", names, types)
     rounds = all(op.op is Op.CAST and op.dtype is form.out.dtype for op in form.epilogue_ops)
     if rounds:
         return (), "x0"
@@ -257,7 +285,7 @@ def _pointer(name: str, offset: int) -> str:
 
 def q_view(whole: bool) -> tuple[str, str]:
     """Return the shape and the stride of Q by tokens, head dim, group and batch."""
-    return f"(queries, d, {'*heads' if whole else '*v.q_modes'})", "v.q_stride"
+    return f"(queries, d, {'v.ratio, *v.batch' if whole else '*v.q_modes'})", "v.q_stride"
 
 
 def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
@@ -279,7 +307,7 @@ def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> t
         ("mQ", _pointer("q", form.q.offset), *q_view),
         ("mK", _pointer("k", form.k.offset), f"(keys, d, {k_modes}{further})", k_walked),
         ("mV", _pointer("values", form.v.offset), f"(dv, keys, {v_modes}{further})", v_walked),
-        ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "v.o_stride"),
+        ("mO", _pointer("o", form.out.offset), "(queries, dv, v.ratio, *v.batch)", "v.o_stride"),
     )
     lines: list[str] = []
     for name, pointer, shape, stride in roles:
@@ -288,13 +316,13 @@ def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> t
     packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
     for names, extent, reads in packs:
         for read in reads:
-            layout = f"cute.make_layout((v.queries, {extent}, *heads), stride=v.{read.name}_stride)"
+            layout = f"cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=v.{read.name}_stride)"
             head = f"{read.name} = cute.make_tensor("
             lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
         if reads:
             lines.append(f"{names} = {tuple_text([r.name for r in reads])}")
     if form.logsumexp:
-        layout = "cute.make_layout((v.queries, *heads), stride=v.logsumexp_stride)"
+        layout = "cute.make_layout((v.queries, v.ratio, *v.batch), stride=v.logsumexp_stride)"
         pointer = _pointer("logsumexp", form.logsumexp.offset)
         lines += bracketed("mL = cute.make_tensor(", (pointer, layout), ")", indent=4)
     return tuple(lines)

@@ -50,11 +50,10 @@ class Sections:
 
 @dataclass(frozen=True, slots=True)
 class BlockLoopView:
-    """One loop over blocks of keys, from block `last` down; `masked` is "True" or "False"."""
+    """One loop over blocks of keys, from the last one down, and the statement of one step."""
 
     count: str
-    last: str
-    masked: str
+    step: Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,8 @@ class AttentionView:
     """What the templates of device code and of the launch function read.
 
     `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
-    as ", name" or empty. `plain_end`, `plain_first` and `plain_end_bound` bound
-    the blocks of keys that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
+    as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and
+    those that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
     smem of its own, which `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has
     left, and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
     many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all three
@@ -71,18 +70,13 @@ class AttentionView:
     make where a tensor has not all of them.
 
     `modifies`: scores have operations other than scale and mask, printed in `score_lines`; where these read the place
-    of a score, `place` passes its tile, as ", name". `mask_lines` make the condition `inside`, also from what `length`
-    names, with `query` as the query of element i; `masks_always`: every block is masked. `exp2_scale` is what a score
-    is multiplied with in exp2.
+    of a score, `place` passes its tile and `placed` both, as ", name". `mask_lines` make the condition `inside`, also
+    from what `length` names, with `query` as the query of element i; `masks_always`: every block is masked.
+    `exp2_scale` is what a score is multiplied with in exp2.
     """
 
     longest_first: bool
-    plain_end: str
-    has_bounds: bool
-    has_most: bool
-    has_least: bool
-    plain_end_bound: str
-    plain_first: str
+    block_bounds: Lines
     pingpong: bool
     own_o: bool
     staged_words: str
@@ -92,8 +86,6 @@ class AttentionView:
     o_last: Lines
     modifies: bool
     places_scores: bool
-    score_parameters: str
-    score_arguments: str
     score_lines: Lines
     score_result: str
     masks_rows: bool
@@ -111,6 +103,7 @@ class AttentionView:
     k_at: str
     v_at: str
     place: str
+    placed: str
     masks_always: bool
     step_parameters: str
     loop_words: str
