@@ -72,7 +72,7 @@ def _case(source: HostSource, case: str, program: Program) -> AloneCaseView:
     takes = ", ".join(f"{source.shown[a.name]} {a.type}" for a in program.arguments)
     return AloneCaseView(
         key=plan_key(program),
-        accepts=string_lines(f"{case}: {takes}"),
+        accepts=string_lines(f"{case}: {takes}", indent=8),
         allocations=allocation_entry(allocation_shapes(program)),
         variant="None" if variant.form.is_empty else f'"{variant.name}"',
     )

@@ -150,10 +150,10 @@ def _row_at(row: str, packed: bool) -> str:
     return f"v.row_at({row})" if packed else f"{row}, 0"
 
 
-def _key_blocks(form: AttentionForm) -> str:
+def _key_blocks(form: AttentionForm) -> Lines:
     last = "self.keys" if form.keys.most is None else "min(self.keys, max(self.queries + self.most, 1))"
     blocks = f"-(-{last} // self.tile_n)"
-    return blocks if form.keys.least is None else f"max({_minus_first(blocks, form)}, 1)"
+    return (f"return {blocks}",) if form.keys.least is None else (f"end = {blocks}", f"return max(end - {_FIRST}, 1)")
 
 
 def _minus_first(blocks: str, form: AttentionForm) -> str:

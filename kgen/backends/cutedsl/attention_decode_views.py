@@ -15,9 +15,9 @@ class DecodeView:
     how many keys an item has, `length` passes it to the mask, `seen` and `seen_blocks` are the keys and blocks that it
     leaves. `paged`: K and V are read through a table, `box_n` keys at once, `walked_keys` of them by a stride; smem is
     laid out for `step_keys` at once, a descriptor for `box_keys`, and `box_coordinates` passes the coordinates of a
-    head. `lengths` and `table` are these tensors, as ", name". `reads_batch`: consumers read the coordinates of a head.
-    `stored` is an element `x` of O as it is stored. `pingpong` is false and `staged_words` empty. The others are those
-    of `AttentionView`.
+    head. `lengths` and `table` are these tensors, as ", name". `reads_batch`: consumers read the coordinates of a head,
+    and `place` passes them on to where scores are. `stored` is an element `x` of O as it is stored. `pingpong` is false
+    and `staged_words` empty. The others are those of `AttentionView`.
     """
 
     combines: bool
@@ -42,7 +42,7 @@ class DecodeView:
     load_head: Lines
     kernel_head: Lines
     launch_call: Lines
-    key_blocks: str
+    key_blocks: Lines
     first_block: str
     row_words: str
     score_row: str

@@ -75,7 +75,6 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         q_at="group, *batch" if whole else "*q_at",
         k_at="*batch" if whole else "*k_at",
         v_at="*batch" if whole else "*v_at",
-        place=place,
         placed=f", where{place}" if place else "",
         masks_always=False,
         step_parameters=f"v, masked, pipes, reads, where{place}{fused}",

@@ -7,11 +7,12 @@ from kgen.backends.cutedsl.attention_lengths import measured, printed_form
 from kgen.backends.cutedsl.attention_modes import modes_of
 from kgen.backends.cutedsl.attention_reads import epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import DefaultView, RowCallView
+from kgen.backends.source.file_text import string_lines
 from kgen.backends.source.lines import LINE, Lines, bracketed, tuple_text
 from kgen.families.attention.form import AttentionForm, TokenAccess
 from kgen.families.attention.rules import bind_attention
 from kgen.planning.plan_attention import AttentionVariant
-from kgen.rules.specialise import kernel_rules
+from kgen.rules.specialise import KernelCheck, kernel_rules
 from kgen.target import Device
 
 # Axes and lets of the rules that a row keeps as numbers, and their names in the row.
@@ -104,18 +105,17 @@ def attention_rules(variant: AttentionVariant, device: Device) -> tuple[Lines, L
     kept = _kept(variant)
     rules = kernel_rules(bound, point, tuple(kept), lambda name: f"v.{kept[name]}" if name in kept else name)
     checks = {check.condition: check for check in reversed(rules.checks)}.values()
-    statements = (
-        line
-        for check in reversed(checks)
-        for line in _broken("yield ", [f'"{check.rule}"', check.condition, f'"{check.because}"'])
-    )
+    statements = (line for check in reversed(checks) for line in _yielded(check))
     return tuple(f"{let} = {code}" for let, code in rules.derived), tuple(statements)
 
 
-def _broken(head: str, items: list[str]) -> Lines:
-    """Return a statement on one line, else with an item a line."""
-    line = f"{head}{', '.join(items)}"
-    return (line,) if len(line) <= LINE - 4 else (f"{head}(", *(f"    {item}," for item in items), ")")
+def _yielded(check: KernelCheck) -> Lines:
+    """Return the statement that yields a rule's name, condition and reason, on one line or with an item a line."""
+    line = f'yield "{check.rule}", {check.condition}, "{check.because}"'
+    if len(line) <= LINE - 4:
+        return (line,)
+    items = (f'"{check.rule}",', f"{check.condition},", *string_lines(check.because, indent=8))
+    return ("yield (", *(f"    {item}" for item in items), ")")
 
 
 def _type_of(name: str) -> str:

@@ -70,7 +70,7 @@ class AttentionView:
     make where a tensor has not all of them.
 
     `modifies`: scores have operations other than scale and mask, printed in `score_lines`; where these read the place
-    of a score, `place` passes its tile and `placed` both, as ", name". `mask_lines` make the condition `inside`, also
+    of a score, `placed` passes it, as ", name". `mask_lines` make the condition `inside`, also
     from what `length` names, with `query` as the query of element i; `masks_always`: every block is masked.
     `exp2_scale` is what a score is multiplied with in exp2.
     """
@@ -102,7 +102,6 @@ class AttentionView:
     q_at: str
     k_at: str
     v_at: str
-    place: str
     placed: str
     masks_always: bool
     step_parameters: str

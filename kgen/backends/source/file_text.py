@@ -88,8 +88,8 @@ def unread_arguments(
     return tuple(UnreadView(names[a.name], type_name(a.type.dtype)) for a in program.arguments if a.name not in read)
 
 
-def string_lines(text: str) -> Lines:
-    """Return a string literal as an item of a list, in lines that fit at 12 columns."""
-    fits = len(text) <= LINE - len(f'{" " * 12}"",')
+def string_lines(text: str, indent: int = 12) -> Lines:
+    """Return a string literal as an item of a list, in lines that fit at a column."""
+    fits = len(text) <= LINE - indent - len('"",')
     parts = [text] if fits else textwrap.wrap(text, 96, drop_whitespace=False)
     return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')
