@@ -37,8 +37,9 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        outputs = OUTPUT_WORDS[str(chosen["o_path"])]
-        parts += [f"Q in {chosen['q_path']}", f"O in {outputs}", f"weights in {chosen['p_path']}"]
+        outputs = f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}"
+        staged = [outputs] if chosen["store_path"] == "tma" else []  # else it is stored from registers
+        parts += [f"Q in {chosen['q_path']}", *staged, f"weights in {chosen['p_path']}"]
         parts += [f"{ctas} CTAs a unit"] if (ctas := self.number("ctas_per_unit")) > 1 else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
