@@ -32,7 +32,8 @@ class LoopCandidate(Candidate):
         if "schedule" not in chosen:
             return vectors
         cluster = f", cluster {chosen['cluster']}" if chosen.get("cluster", 1) != 1 else ""
-        return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}"
+        ahead = f", {chosen['ahead']} ahead" if chosen.get("ahead", 0) else ""
+        return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}{ahead}"
 
 
 def solve_loop(
@@ -84,6 +85,7 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
         Preference("CTAs of a cluster", cluster),
         Preference("runs down columns", -time.run, time.run),
         Preference("vectors of a thread", time.steps),
+        Preference("vectors ahead", columns.get("ahead", np.zeros_like(columns["vec"]))),
         Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
         Preference("threads along a row", time.sharing),
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),

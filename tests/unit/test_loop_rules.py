@@ -62,6 +62,7 @@ def known() -> dict[str, LoopFacts]:
         "pointwise_ragged": facts(lambda x: x[:, :99].relu(), x),
         "bytes": facts(lambda x: (x * 2).to(torch.int8), e(64, 4096, dtype=torch.int8)),
         "few_bytes": facts(lambda x: x.amax(-1), e(64, 4096, dtype=torch.uint8)),
+        "weighted": facts(lambda x, w: torch.rms_norm(x, (4096,), w), x, e(4096)),
     }
 
 

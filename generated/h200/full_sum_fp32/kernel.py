@@ -485,7 +485,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit

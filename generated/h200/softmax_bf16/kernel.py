@@ -701,6 +701,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -835,7 +843,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -920,13 +928,13 @@ def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, s].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, s)
             sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
-            x1 = x_raw[e, s].to(cutlass.Float32)
+            x1 = from_bf16(x_raw, e, s)
             x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
             sumexp_0_part = sumexp_0_part + x2
     sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
@@ -936,7 +944,7 @@ def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out_new = fragment(v, out_at, cutlass.BFloat16, 1)
         for e in cutlass.range_constexpr(v.vec):
-            x3 = x_raw[e, s].to(cutlass.Float32)
+            x3 = from_bf16(x_raw, e, s)
             x4 = x3 - sumexp_0_top
             x5 = cute.math.exp(x4, fastmath=True)
             x6 = reciprocal(sumexp_0)
@@ -971,7 +979,7 @@ def softmax_bf16_staged(v: cutlass.Constexpr, x, out):
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         x_raw = vector_of(v, x_at, x_staged, s)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, 0].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, 0)
             sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
     leave_in_smem()
     for s in cutlass.range_constexpr(v.steps):
@@ -979,7 +987,7 @@ def softmax_bf16_staged(v: cutlass.Constexpr, x, out):
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         x_raw = vector_of(v, x_at, x_staged, s)
         for e in cutlass.range_constexpr(v.vec):
-            x1 = x_raw[e, 0].to(cutlass.Float32)
+            x1 = from_bf16(x_raw, e, 0)
             x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
             sumexp_0_part = sumexp_0_part + x2
     sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
@@ -991,7 +999,7 @@ def softmax_bf16_staged(v: cutlass.Constexpr, x, out):
         x_raw = vector_of(v, x_at, x_staged, s)
         out_new = fragment(v, out_at, cutlass.BFloat16, 1)
         for e in cutlass.range_constexpr(v.vec):
-            x3 = x_raw[e, 0].to(cutlass.Float32)
+            x3 = from_bf16(x_raw, e, 0)
             x4 = x3 - sumexp_0_top
             x5 = cute.math.exp(x4, fastmath=True)
             x6 = reciprocal(sumexp_0)
@@ -1022,13 +1030,13 @@ def softmax_bf16_streamed(v: cutlass.Constexpr, x, out):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
-                x0 = x_raw[e, s].to(cutlass.Float32)
+                x0 = from_bf16(x_raw, e, s)
                 sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
         for s in cutlass.range_constexpr(v.steps):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
-                x1 = x_raw[e, s].to(cutlass.Float32)
+                x1 = from_bf16(x_raw, e, s)
                 x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
                 sumexp_0_part = sumexp_0_part + x2
         sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
@@ -1044,7 +1052,7 @@ def softmax_bf16_streamed(v: cutlass.Constexpr, x, out):
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             out_new = fragment(v, out_at, cutlass.BFloat16, 1)
             for e in cutlass.range_constexpr(v.vec):
-                x3 = x_raw[e, s].to(cutlass.Float32)
+                x3 = from_bf16(x_raw, e, s)
                 x4 = x3 - sumexp_0_top
                 x5 = cute.math.exp(x4, fastmath=True)
                 x6 = reciprocal(sumexp_0)

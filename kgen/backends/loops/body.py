@@ -15,15 +15,24 @@ from kgen.families.strided.form import LoopForm
 class LoopBody:
     """The printers of the parts of one kernel.
 
-    `tensors` gives the Python name of each tensor, `far` are large ones; elements are `staged` in smem or in registers.
+    `tensors` gives the Python name of each tensor, `far` are large ones; elements are `staged` in smem or in registers,
+    and what rows share is loaded `ahead` or where it is needed. `first_vector` is the number of a pass's first vector.
     """
 
     def __init__(
-        self, form: LoopForm, tensors: dict[str, str], dialect: LoopDialect, far: frozenset[str], *, staged: bool
+        self,
+        form: LoopForm,
+        tensors: dict[str, str],
+        dialect: LoopDialect,
+        far: frozenset[str],
+        *,
+        staged: bool,
+        ahead: bool,
+        first_vector: str,
     ) -> None:
         self.form, self.dialect = form, dialect
         self.symbols = Symbols(form, tensors, dialect, far)
-        self.reads = VectorReads(self.symbols, staged=staged)
+        self.reads = VectorReads(self.symbols, staged=staged, ahead=ahead)
         self.values = ValuePrinter(self.symbols, self.reads)
-        self.reductions = ReductionPrinter(self.symbols, self.values)
+        self.reductions = ReductionPrinter(self.symbols, self.values, first_vector)
         self.stores = StorePrinter(self.symbols, self.values)

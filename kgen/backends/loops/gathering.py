@@ -1,5 +1,5 @@
 """Reductions that gather the elements of a thread before these enter its state: sums about one of them, or about the
-largest, for which elements are met twice.
+largest, or the place of the largest, for which elements are met twice.
 
 What was found is joined to the state of the thread once, so that elements are added, not rescaled.
 """
@@ -13,7 +13,7 @@ from kgen.backends.source.lines import Lines
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine, Reduce
 
-Partial = tuple[str, str]  # name and first value of what a pass keeps
+Partial = tuple[str, str, str]  # name, type and first value of what a pass keeps
 Element = Callable[[str], str]  # the name of a state's part -> the expression of a row's
 
 
@@ -46,7 +46,8 @@ class Moments:
     @property
     def partials(self) -> tuple[Partial, ...]:
         """Return what the pass keeps."""
-        return tuple((f"{self.state.names[-1]}_{part}", "0.0") for part in ("start", "seen", "total", "square"))
+        name, kind = self.state.names[-1], self.state.types[-1]
+        return tuple((f"{name}_{part}", kind, "0.0") for part in ("start", "seen", "total", "square"))
 
     def first(self, value: str, free: Callable[[], str]) -> Lines:
         """Return the statements that take in an element."""
@@ -66,7 +67,7 @@ class Moments:
         return f"{names} = {self.state.join}(({names}), moments_about({', '.join(self._elements())}))"
 
     def _elements(self) -> tuple[str, ...]:
-        return tuple(self.element(name) for name, _ in self.partials)
+        return tuple(self.element(name) for name, *_ in self.partials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class Exponents:
     @property
     def partials(self) -> tuple[Partial, ...]:
         """Return what the passes keep."""
-        name = self.state.names[-1]
-        return (f"{name}_largest", self.state.identities[0]), (f"{name}_part", "0.0")
+        name, kind = self.state.names[-1], self.state.types[-1]
+        return (f"{name}_largest", kind, self.state.identities[0]), (f"{name}_part", kind, "0.0")
 
     def first(self, value: str, free: Callable[[], str]) -> Lines:
         """Return the statements that take in an element for the first time."""
@@ -100,7 +101,49 @@ class Exponents:
         return _folded(self.state, self.element, self._elements())
 
     def _elements(self) -> tuple[str, ...]:
-        return tuple(self.element(name) for name, _ in self.partials)
+        return tuple(self.element(name) for name, *_ in self.partials)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """ARGMAX and ARGMIN of floats: the best value first, then the first place of it, for which elements are met twice.
+
+    Places of a thread are counted from its first element on, so that they are constants; they ascend as columns do.
+    """
+
+    state: State
+    element: Element
+    place: str  # of an element among those of the thread
+    better: str  # of two values, NaN if either is
+    column: str  # of {0}, a place
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """Return what the passes keep."""
+        name, identities = self.state.names[0], self.state.identities
+        kind, index = self.state.types
+        return (f"{name}_best", kind, identities[0]), (f"{name}_place", index, identities[1])
+
+    def first(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element for the first time."""
+        best, _ = self._elements()
+        return (f"{best} = {self.better}({best}, {self._within(value)})",)
+
+    def second(self, value: str, free: Callable[[], str]) -> Lines:
+        """Return the statements that take in an element again."""
+        best, place = self._elements()
+        return (f"{place} = earlier_place({self._within(value)}, {best}, {self.place}, {place})",)
+
+    def folded(self) -> str:
+        """Return the statement that joins what was found to the state."""
+        best, place = self._elements()
+        return _folded(self.state, self.element, (best, self.column.format(place)))
+
+    def _within(self, value: str) -> str:
+        return f"within(v, inside, {value}, {self.state.identities[0]})"
+
+    def _elements(self) -> tuple[str, ...]:
+        return tuple(self.element(name) for name, *_ in self.partials)
 
 
 def gathering_of(s: Reduce, state: State, element: Element, place: str, exp: str) -> Gathering | None:

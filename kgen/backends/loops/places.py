@@ -36,6 +36,11 @@ def column_of_vector(schedule: str, *, in_rows: bool) -> str:
     return f"({vector}) * v.vec" if in_rows else vector
 
 
+def column_ahead() -> str:
+    """Return the first column of the vector that is read `v.ahead` vectors before its turn."""
+    return "((s + v.ahead) * lanes + lane) * v.vec"
+
+
 def column_of_scan(*, in_rows: bool, reverse: bool) -> str:
     """Return the first column of vector `s` of a thread of a scan; a reversed one starts at the end."""
     column = "((chunk * v.steps + s) * lanes + lane) * v.vec" if in_rows else "chunk * v.steps + s"

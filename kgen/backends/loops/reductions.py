@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgen.backends.loops.gathering import Exponents, Gathering, follows_from, gathering_of
+from kgen.backends.loops.gathering import Exponents, Gathering, Places, follows_from, gathering_of
 from kgen.backends.loops.states import State, StateMaker
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.loops.text import Block, Phase
 from kgen.backends.loops.values import ValuePrinter
 from kgen.backends.source.dialect import carried_dtype
 from kgen.backends.source.lines import Lines, tuple_text
+from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine, Reduce
+from kgen.ir.tensor import row_major_strides
+
+_BETTER = {Combine.ARGMAX: "maximum", Combine.ARGMIN: "minimum"}  # of two values, NaN before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,11 @@ class _Gathered:
 
 
 class ReductionPrinter:
-    """Prints the phases of one kernel."""
+    """Prints the phases of one kernel; `first_vector` is the number of the first vector that a pass meets."""
 
-    def __init__(self, symbols: Symbols, values: ValuePrinter) -> None:
+    def __init__(self, symbols: Symbols, values: ValuePrinter, first_vector: str) -> None:
         self.symbols, self.values, self.words = symbols, values, symbols.dialect.values
+        self.first_vector = first_vector
         self.maker = StateMaker(symbols.dialect)
 
     def phase(self, level: int) -> Phase:
@@ -81,17 +86,27 @@ class ReductionPrinter:
         return state
 
     def _gathering(self, s: Reduce) -> Gathering | None:
-        symbols = self.symbols
+        symbols, state = self.symbols, self.symbols.states[s.result]
+        if s.combine in _BETTER:
+            return self._places(s, state) if symbols.dialect.gathers_places else None
         place = "s" if symbols.in_columns else "s + e"
-        return gathering_of(s, symbols.states[s.result], symbols.element, place, symbols.dialect.exp)
+        return gathering_of(s, state, symbols.element, place, symbols.dialect.exp)
+
+    def _places(self, s: Reduce, state: State) -> Places | None:
+        """Return how a position is gathered, where positions are the columns in their order."""
+        symbols, form = self.symbols, self.symbols.form
+        walk = symbols.walks[s.result]
+        if not state.dtype.is_float or state.dtype is DType.FP64 or walk.reduced != row_major_strides(form.reduced):
+            return None
+        place, column = ("s", "place_down") if symbols.in_columns else ("s * v.vec + e", "place_along")
+        column += f"(v, {{0}}, {self.first_vector}, lane, lanes)"
+        return Places(state, symbols.element, place, _BETTER[s.combine], column)
 
     def _gathering_blocks(self, gathered: list[_Gathered], first: Block) -> list[Block]:
         """Return the blocks around and after the first pass of the reductions that gather elements."""
-        sums = [
-            self._filled(n, self.words.carried(g.reduce.dtype), value) for g in gathered for n, value in g.way.partials
-        ]
+        sums = [self._filled(n, kind, value) for g in gathered for n, kind, value in g.way.partials]
         scope = self.symbols.scope()
-        again = [(g, g.way) for g in gathered if isinstance(g.way, Exponents)]
+        again = [(g, g.way) for g in gathered if isinstance(g.way, Exponents | Places)]
         self.values.compute([g.reduce.operand for g, _ in again], scope)
         for g, way in again:
             scope.lines += way.second(self.values.entering(g.reduce, g.state, scope), scope.temporary)

@@ -39,9 +39,7 @@ class ValuePrinter:
                             divides=self._divides(op),
                         )
                 case Load() | Gather():
-                    scope.define(
-                        s.result, self.words.loaded(self._element(s.result, scope), self.symbols.loads[s.result].dtype)
-                    )
+                    scope.define(s.result, self._loaded(s.result, scope))
                 case Index():
                     scope.define(s.result, f"{self.position(s.result, s.result)}.to({self.words.carried(s.dtype)})")
                 case _:
@@ -110,10 +108,14 @@ class ValuePrinter:
         """
         return s.result in self.symbols.row_values and s.result not in self.told_apart
 
-    def _element(self, value: str, scope: Scope) -> str:
-        """Return the expression of one loaded element."""
+    def _loaded(self, value: str, scope: Scope) -> str:
+        """Return the carried value of one loaded element."""
         if value in self.reads.loads:
             return self.reads.element(value)
+        return self.words.loaded(self._element(value, scope), self.symbols.loads[value].dtype)
+
+    def _element(self, value: str, scope: Scope) -> str:
+        """Return the expression of one element that no fragment holds."""
         load, is_row = self.symbols.loads[value], value in self.symbols.row_values
         tensor = self.symbols.tensors[load.tensor]
         start = f"offset({self.symbols.access(tensor, load.walk)}, {self.symbols.coords(value)})"
