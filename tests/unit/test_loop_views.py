@@ -102,8 +102,12 @@ def test_a_resident_softmax(name: str, cluster: int) -> None:
         "read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)",
         "meet_cluster(v)",
         'sumexp_0_top = cutlass.Float32(float("-inf"))',
+        "sumexp_0_powers = cute.make_rmem_tensor((v.vec, v.steps), cutlass.Float32)",
+        "sumexp_0_powers[e, s] = x2",
         "sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)",
-        "x6 = reciprocal(sumexp_0)",
+        "sumexp_0_scale = cute.math.exp(sumexp_0_largest - center_of(sumexp_0_top), fastmath=True)",
+        "x3 = sumexp_0_powers[e, s] * sumexp_0_scale",
+        "x4 = reciprocal(sumexp_0)",
         "write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)",
     )
     assert lines_of(name).count("x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)") == 1
@@ -145,6 +149,11 @@ def test_a_sum_of_exponentials_takes_the_largest_along() -> None:
         "put(out, offset(out_at, at_row), is_row & (lane == 0), x9)",
     )
     assert "max_0" not in loop_specs.kernel_of("sumexp")
+
+
+@pytest.mark.parametrize("name", ["softmax_staged", "softmax_streamed", "sumexp", "column_softmax"])
+def test_exponentials_are_held_where_elements_are_and_are_wanted(name: str) -> None:
+    assert "_powers" not in loop_specs.kernel_of(name)
 
 
 def test_argmax_keeps_where_the_largest_lies() -> None:

@@ -28,9 +28,9 @@
 
 Target: h200 (sm_90a, 132 SMs).
 Variant default_staged (x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes): staged, 4 x 8
-  elements a thread, 256 threads, 256 of them a row; 16384 CTAs.
-Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row;
-  16384 CTAs.
+  elements a thread, 256 threads, 256 of them a row, 1 ahead; 16384 CTAs.
+Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
+  4 ahead; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[16384,8192]; residual bf16[16384,8192]; weight bf16[8192]; bias bf16[8192]
@@ -83,6 +83,7 @@ class Variant:
     cols: tuple[int, ...]
     vec: int  # elements of a vector
     steps: int  # vectors of a thread that are in flight together
+    ahead: int  # vectors of what rows share that are in flight before they are needed
     threads: int
     row_threads: int  # threads of a CTA that share a row
     cluster: int  # CTAs that share a row
@@ -93,8 +94,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 245.6 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
-    # next best: staged, 4 x 8 elements a thread, 256 threads, 256 of them a row, 1 ahead, predicted 245.6 us
+    # predicted 246.6 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
+    # next best: staged, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 245.6 us
     Variant(
         name="default_staged",
         launch="launch_layer_norm_bf16_residual_staged",
@@ -102,6 +103,7 @@ VARIANTS = (
         cols=(8192,),
         vec=8,
         steps=4,
+        ahead=1,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -117,8 +119,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 260.1 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, 1 ahead, predicted 260.1 us
+    # predicted 255.7 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, 2 ahead, predicted 255.7 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",
@@ -126,6 +128,7 @@ VARIANTS = (
         cols=(8192,),
         vec=1,
         steps=32,
+        ahead=4,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -149,7 +152,8 @@ def rules_default_staged(v):
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
     load_regs = -(-(v.vec * 4) // 4)
-    regs = 24 + load_regs + 8 + -(-v.vec // 2)
+    ahead_regs = v.ahead * -(-(v.vec * 4) // 4) if v.ahead > 0 else 0
+    regs = 24 + load_regs + ahead_regs + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-16384 // row_tile) * v.cluster
@@ -185,6 +189,11 @@ def rules_default_staged(v):
             "vec * stage_bytes >= 16 when schedule == staged",
             v.vec * 2 >= 16,
             "asynchronous copies into smem past L1 are of 16 bytes",
+        ),
+        (
+            "ahead <= steps when ahead > 0",
+            v.ahead <= 0 or v.ahead <= v.steps,
+            "a thread has no more vectors",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -230,7 +239,8 @@ def rules_default_resident_any(v):
     span = v.vec * lanes
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 4) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 8 + -(-v.vec // 2)
+    ahead_regs = v.ahead * -(-(v.vec * 4) // 4) if v.ahead > 0 else 0
+    regs = 24 + load_regs + ahead_regs + -(-held // 2) + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-16384 // row_tile) * v.cluster
@@ -260,6 +270,11 @@ def rules_default_resident_any(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 8192,
             "a step beyond the row would hold nothing",
+        ),
+        (
+            "ahead <= steps when ahead > 0",
+            v.ahead <= 0 or v.ahead <= v.steps,
+            "a thread has no more vectors",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -439,10 +454,13 @@ def row_of(v, row, width):
 
 
 def place_in_row(v):
-    """The row of this thread, its first vector in the row, and how many threads share the row."""
+    """The row of this thread, its first vector in the row, and how far its next one lies.
+
+    Each CTA of a cluster has a piece of the row.
+    """
     thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     row = block // v.cluster * (v.threads // v.row_threads) + thread // v.row_threads
-    return row, block % v.cluster * v.row_threads + thread % v.row_threads, v.cluster * v.row_threads
+    return row, block % v.cluster * v.steps * v.row_threads + thread % v.row_threads, v.row_threads
 
 
 def exchange(v, smem, *dtypes):
@@ -569,6 +587,22 @@ def layer_norm_bf16_residual_staged(v: cutlass.Constexpr, x, residual, weight, b
             residual_staged,
             s,
         )
+    weight_raw = fragment(v, weight_at, cutlass.BFloat16, v.ahead)
+    bias_raw = fragment(v, bias_at, cutlass.BFloat16, v.ahead)
+    for s in cutlass.range_constexpr(v.ahead):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(
+            v,
+            weight_at,
+            weight,
+            offset(weight_at, at_row, at_col),
+            weight_at.cols[0],
+            inside,
+            weight_raw,
+            s % v.ahead,
+        )
+        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
     await_staged()
     meet_cluster(v)
     m2_0_count = cutlass.Float32(0.0)
@@ -609,24 +643,34 @@ def layer_norm_bf16_residual_staged(v: cutlass.Constexpr, x, residual, weight, b
         residual_raw = vector_of(v, residual_at, residual_staged, s)
         out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
         out1_new = fragment(v, out1_at, cutlass.BFloat16, 1)
-        weight_raw = fragment(v, weight_at, cutlass.BFloat16, 1)
-        bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)
-        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in cutlass.range_constexpr(v.vec):
             x8 = from_bf16(x_raw, e, 0)
             x9 = from_bf16(residual_raw, e, 0)
             x10 = x8 + x9
             x11 = x10 - x4
             x12 = x11 * x7
-            x13 = from_bf16(weight_raw, e, 0)
+            x13 = from_bf16(weight_raw, e, s % v.ahead)
             x14 = x12 * x13
-            x15 = from_bf16(bias_raw, e, 0)
+            x15 = from_bf16(bias_raw, e, s % v.ahead)
             x16 = x14 + x15
             out0_new[e, 0] = x16.to(cutlass.BFloat16)
             out1_new[e, 0] = x10.to(cutlass.BFloat16)
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
         write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
+        if cutlass.const_expr(s + v.ahead < v.steps):
+            col = ((s + v.ahead) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(
+                v,
+                weight_at,
+                weight,
+                offset(weight_at, at_row, at_col),
+                weight_at.cols[0],
+                inside,
+                weight_raw,
+                s % v.ahead,
+            )
+            read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
 
 
 @cute.kernel
@@ -647,6 +691,22 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
         read(
             v, residual_at, residual, offset(residual_at, at_row, at_col), residual_at.cols[0], inside, residual_raw, s
         )
+    weight_raw = fragment(v, weight_at, cutlass.BFloat16, v.ahead)
+    bias_raw = fragment(v, bias_at, cutlass.BFloat16, v.ahead)
+    for s in cutlass.range_constexpr(v.ahead):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(
+            v,
+            weight_at,
+            weight,
+            offset(weight_at, at_row, at_col),
+            weight_at.cols[0],
+            inside,
+            weight_raw,
+            s % v.ahead,
+        )
+        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
     meet_cluster(v)
     m2_0_count = cutlass.Float32(0.0)
     m2_0_mean = cutlass.Float32(0.0)
@@ -680,24 +740,34 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
         out1_new = fragment(v, out1_at, cutlass.BFloat16, 1)
-        weight_raw = fragment(v, weight_at, cutlass.BFloat16, 1)
-        bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)
-        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in cutlass.range_constexpr(v.vec):
             x8 = from_bf16(x_raw, e, s)
             x9 = from_bf16(residual_raw, e, s)
             x10 = x8 + x9
             x11 = x10 - x4
             x12 = x11 * x7
-            x13 = from_bf16(weight_raw, e, 0)
+            x13 = from_bf16(weight_raw, e, s % v.ahead)
             x14 = x12 * x13
-            x15 = from_bf16(bias_raw, e, 0)
+            x15 = from_bf16(bias_raw, e, s % v.ahead)
             x16 = x14 + x15
             out0_new[e, 0] = x16.to(cutlass.BFloat16)
             out1_new[e, 0] = x10.to(cutlass.BFloat16)
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
         write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
+        if cutlass.const_expr(s + v.ahead < v.steps):
+            col = ((s + v.ahead) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(
+                v,
+                weight_at,
+                weight,
+                offset(weight_at, at_row, at_col),
+                weight_at.cols[0],
+                inside,
+                weight_raw,
+                s % v.ahead,
+            )
+            read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
 
 
 @cute.jit

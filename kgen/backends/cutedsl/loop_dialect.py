@@ -60,6 +60,7 @@ CUTEDSL_LOOPS: Final = LoopDialect(
     },
     paired={DType.BF16: "from_bf16"},
     gathers_places=True,
+    holds_powers=True,
     unrolled="cutlass.range_constexpr",
     exp="cute.math.exp({0}, fastmath=True)",
     fragment="fragment(v, {access}, {type}, {count})",

@@ -87,6 +87,7 @@ def flydsl_loops(arch: Arch) -> LoopDialect:
         constants={},
         paired={},
         gathers_places=False,
+        holds_powers=False,
         unrolled="fx.range_constexpr",
         exp="exp_approximate({0})",
         fragment="{{}}",

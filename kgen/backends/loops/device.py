@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from kgen.backends.loops.body import LoopBody
+from kgen.backends.loops.body import HELD, LoopBody
 from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.loops.places import HELD, column_ahead, column_of_vector, place_in_column, place_in_row
+from kgen.backends.loops.places import column_ahead, column_of_vector, place_in_column, place_in_row
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.loops.scan import scan_view
 from kgen.backends.loops.symbols import NamedAccess
@@ -76,15 +76,7 @@ def device_text(
 ) -> DeviceText:
     """Return the device function of a variant under a name; `names` are the Python names of all tensors."""
     far = frozenset(t.name for t in problem.tensors if _is_far(t.type, dialect))
-    body = LoopBody(
-        variant.form,
-        names,
-        dialect,
-        far,
-        staged=variant.schedule == "staged",
-        ahead=variant.ahead > 0,
-        first_vector="0" if variant.schedule in HELD else "chunk * v.steps",
-    )
+    body = LoopBody(variant, names, dialect, far)
     tensors = (dialect.tensor_parameter.format(names[t]) for t in tensors_of(problem))
     signature = bracketed(f"def {name}(", (dialect.variant_parameter, *tensors), "):")
     view: FlatKernelView | LoopKernelView | ScanRowsView | ScanColumnsView

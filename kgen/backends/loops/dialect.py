@@ -40,6 +40,7 @@ class LoopDialect:
     constants: Mapping[str, str]  # a word -> the definition of a constant that files with this word have
     paired: Mapping[DType, str]  # functions of ({fragment}, e, {vector}) that widen an element faster than `widened_by`
     gathers_places: bool  # whether ARGMAX and ARGMIN meet the elements of a thread twice
+    holds_powers: bool  # whether the exponentials of a sum stay in registers for elements that want them, too
     unrolled: str  # what a loop over constants is over
     exp: str  # of {0}: the approximation that sums of exponentials take
     fragment: str  # registers for {count} vectors that {access} reads or writes as {type}

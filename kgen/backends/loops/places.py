@@ -1,11 +1,9 @@
 """Where a thread of a loop kernel stands: its row, clamped to one that exists, and its columns, chunk by chunk."""
 
-from kgen.backends.loops.body import LoopBody
+from kgen.backends.loops.body import HELD, LoopBody
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.source.lines import Lines
-
-HELD = ("resident", "staged")  # schedules whose threads have all elements of their row at hand, in one chunk
 
 
 def place_in_row(dialect: LoopDialect) -> Lines:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgen.backends.loops.gathering import Exponents, Gathering, Places, follows_from, gathering_of
+from kgen.backends.loops.gathering import Exponents, Gathering, Moments, Places, exponentials_of, follows_from
 from kgen.backends.loops.states import State, StateMaker
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.loops.text import Block, Phase
@@ -27,11 +27,14 @@ class _Gathered:
 
 
 class ReductionPrinter:
-    """Prints the phases of one kernel; `first_vector` is the number of the first vector that a pass meets."""
+    """Prints the phases of one kernel; `first_vector` is the number of the first vector that a pass meets.
 
-    def __init__(self, symbols: Symbols, values: ValuePrinter, first_vector: str) -> None:
+    With `holds_powers` threads have all elements of a row in registers, and their exponentials where these are wanted.
+    """
+
+    def __init__(self, symbols: Symbols, values: ValuePrinter, first_vector: str, *, holds_powers: bool) -> None:
         self.symbols, self.values, self.words = symbols, values, symbols.dialect.values
-        self.first_vector = first_vector
+        self.first_vector, self.holds_powers = first_vector, holds_powers
         self.maker = StateMaker(symbols.dialect)
 
     def phase(self, level: int) -> Phase:
@@ -50,8 +53,11 @@ class ReductionPrinter:
             self.symbols.row_names[s.result] = self._result(s)
         for result, source in sources.items():
             self.symbols.row_names[result] = self._part(source)
+        held = [g for g in gathered if isinstance(g.way, Exponents) and g.way.held]
         start = tuple(line for state in states.values() for line in self._made(state))
+        start += tuple(self._powers(g) for g in held)
         end = tuple(self._joined(state) for state in states.values())
+        end += tuple(g.way.scaled() for g in held if isinstance(g.way, Exponents))
         rows = self.values.row_values(level + 1)
         return Phase(
             (Block(False, False, start),),
@@ -89,8 +95,19 @@ class ReductionPrinter:
         symbols, state = self.symbols, self.symbols.states[s.result]
         if s.combine in _BETTER:
             return self._places(s, state) if symbols.dialect.gathers_places else None
-        place = "s" if symbols.in_columns else "s + e"
-        return gathering_of(s, state, symbols.element, place, symbols.dialect.exp)
+        match s.combine:
+            case Combine.M2:
+                return Moments(state, symbols.element, "s" if symbols.in_columns else "s + e")
+            case Combine.SUMEXP:
+                return Exponents(state, symbols.element, symbols.dialect.exp, bool(self._wanted(s)))
+            case _:
+                return None
+
+    def _wanted(self, s: Reduce) -> tuple[str, ...]:
+        """Return the exponentials of a sum that elements want, too, if the threads of a row hold its elements."""
+        if not self.holds_powers or self.symbols.in_columns or s.dtype is not DType.FP32:
+            return ()
+        return exponentials_of(s, self.symbols.form.body)
 
     def _places(self, s: Reduce, state: State) -> Places | None:
         """Return how a position is gathered, where positions are the columns in their order."""
@@ -117,6 +134,13 @@ class ReductionPrinter:
             Block(True, False, self.symbols.close(scope)),
             Block(False, per_row, tuple(g.way.folded() for g in gathered)),
         ]
+
+    def _powers(self, g: _Gathered) -> str:
+        """Return the statement that makes registers for exponentials, and let elements take them from there."""
+        assert isinstance(g.way, Exponents)
+        self.symbols.held.update(dict.fromkeys(self._wanted(g.reduce), g.way.power))
+        made = self.symbols.dialect.registers.format(shape="(v.vec, v.steps)", type=self.words.carried(g.reduce.dtype))
+        return f"{g.way.powers} = {made}"
 
     def _taken_in(self, s: Reduce, scope: Scope) -> Lines:
         """Return the statements that take in an element, for the first time if it is met twice."""

@@ -2,9 +2,9 @@
 
 import textwrap
 
+from kgen.backends.loops.body import HELD
 from kgen.backends.loops.device import DeviceText
 from kgen.backends.loops.dialect import AHEAD, LoopDialect
-from kgen.backends.loops.places import HELD
 from kgen.backends.loops.symbols import NamedAccess
 from kgen.backends.loops.views import LoopRowView
 from kgen.backends.source.file_text import rules_view

@@ -29,6 +29,8 @@ class ValuePrinter:
         """Print what some values need and the scope does not have."""
         for s in self._missing(values, scope.names):
             match s:
+                case Map() if s.result in self.symbols.held:
+                    scope.define(s.result, self.symbols.held[s.result])
                 case Map():
                     for op in self._with_reciprocal(s):
                         scope.lines += self.words.print_ops(
@@ -79,7 +81,8 @@ class ValuePrinter:
 
     def _operands(self, s: Statement) -> tuple[str, ...]:
         """Return the values that have to be known where a statement is printed: a vector has its index already."""
-        return () if isinstance(s, Gather) and s.result in self.reads.loads else operands_of(s)
+        is_held = s.result in self.symbols.held or (isinstance(s, Gather) and s.result in self.reads.loads)
+        return () if is_held else operands_of(s)
 
     def _read_of_rows(self) -> set[str]:
         """Return the values that elements, reductions or stores read."""

@@ -45,6 +45,7 @@ L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
 L2_RATE_ASYNC = 0.85  # the same, where what is read goes to smem asynchronously
 WHOLE_L1 = 1.6  # of the L1 that elements pass through, what it has where they do not
 CARVE_BYTES = 32e3  # steps, about, in which L1 gives way to smem
+LATE_HIT_US = 0.06  # of one vector of what rows share, from L1, that is read when it is needed
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
 L2_COST = 0.62  # of a read that hits L2, in terms of memory
 AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
@@ -70,6 +71,7 @@ class LoopTime:
     waves: Array
     efficiency: Array
     rereads: Array  # whether a row is read more than once
+    late: Array  # what a CTA waits, one vector after the other, for what rows share
     steps: Array  # vectors of a thread in flight; so few that fewer are no better count alike
     sharing: Array  # threads along a row
     staged: Array  # whether elements lie in smem
@@ -101,7 +103,8 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
     round_trips = latency * ceil_div(wanted, in_flight)
     one = shape.sweeps * shape.chunks * (round_trips + chain) + _exchange(shape, facts, device)
-    one = one + latency * _missed(shape, facts, device) * bool(facts.shared_bytes)  # in the last pass
+    late = shape.late * _late_us(shape, facts, device)
+    one = one + late
     times = {
         "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts, device),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
@@ -128,6 +131,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         waves=waves,
         efficiency=ctas / (waves * slots),
         rereads=(shape.sweeps > 1) & (shape.chunks > 1),
+        late=late,
         steps=np.maximum(shape.steps, FEW_STEPS[facts.layout] * np.where(shape.vec > 1, 1, 2)),
         staged=shape.staged,
         sharing=shape.row_threads if facts.layout == "rows" else np.ones_like(shape.vec),
@@ -155,6 +159,9 @@ class _Shape:
         self.sweeps = one if flat else np.where(once | scan, 1, max(facts.phases + facts.writes_elements, 1))
         self.padding = one if flat else np.maximum(span * self.chunks / max(facts.cols, 1), 1)
         self.scans = scan
+        ahead = columns.get("ahead", np.zeros_like(one))
+        in_turn = np.where(ahead > 0, ceil_div(self.steps, np.maximum(ahead, 1)) - 1, self.steps)
+        self.late = np.where(once, in_turn, 1) * bool(facts.shared_bytes)
         side_by_side = self.row_threads if in_rows else self.threads // self.row_threads
         run = self.vec * (self.threads if flat else side_by_side) * facts.narrow_bytes
         self.coalescing = run / (run + RUN_BYTES)
@@ -189,6 +196,12 @@ def _l2_bytes(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
 def _shared(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return the bytes of an element that come from L2 though many rows share them."""
     return facts.shared_bytes * _missed(shape, facts, device)
+
+
+def _late_us(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
+    """Return how long one vector of what rows share takes in the last pass."""
+    missed = _missed(shape, facts, device)
+    return device.value("fitted.loop_latency") * missed + LATE_HIT_US * (1 - missed)
 
 
 def _missed(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
