@@ -19,7 +19,7 @@ from kgen.target import Device
 RESOLUTION = 0.01  # relative: candidates whose predictions differ by less count as equal
 TYPICAL_THREADS = 256
 CLUSTER_GAIN = 0.04  # relative: what a cluster has to gain by its prediction, which is the least certain one
-LATE_US = 0.2  # of a CTA's waiting for what rows share, that is told apart among equals
+FINE = 0.004  # relative: what vectors ahead have to gain among candidates that are equal otherwise
 STAGED_GAIN = 0.03  # relative: what staging in smem has to gain beside registers, whose text is shorter
 
 
@@ -73,8 +73,8 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
     """Return what orders candidates: the time over the best, in steps of what the model resolves.
 
     Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then elements
-    in registers, then little waiting for what rows share, then few vectors a thread, then CTAs of about 256 threads,
-    then few threads of a row, then the time itself in nanoseconds.
+    in registers, then few vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time in
+    finer steps, then few vectors ahead, then the time itself in nanoseconds.
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
@@ -87,11 +87,11 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
         Preference("CTAs of a cluster", cluster),
         Preference("runs down columns", -time.run, time.run),
         Preference("elements in smem", time.staged),
-        Preference("waiting for what rows share", np.floor(time.late / LATE_US), time.late),
         Preference("vectors of a thread", time.steps),
-        Preference("vectors ahead", columns.get("ahead", np.zeros_like(columns["vec"]))),
         Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
         Preference("threads along a row", time.sharing),
+        Preference("predicted time, finer", np.floor(np.log(total / total.min()) / FINE), total),
+        Preference("vectors ahead", columns.get("ahead", np.zeros_like(columns["vec"]))),
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )
 

@@ -17,9 +17,9 @@ from kgen.ir.program import Buffer, Program
 from kgen.planning.loops import solve_loop
 from kgen.target import Device
 
-PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096)
 INFINITE = float("inf")
-FEWER_PARTS = 0.003  # of the time, that fewer parts of a split may cost
+FEWER_PARTS = 0.01  # of the time, that fewer parts of a split may cost
 GAIN = 0.97  # a cut has to be predicted this much faster: one kernel is simpler than two
 
 

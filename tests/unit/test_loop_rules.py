@@ -21,7 +21,6 @@ from kgen.families.strided.rules import bind_loop, loop_rules
 from kgen.ir.problem import Contract, Scan
 from kgen.planning.loops import (
     CLUSTER_GAIN,
-    LATE_US,
     RESOLUTION,
     STAGED_GAIN,
     explain_loop,
@@ -152,7 +151,6 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
             int(clusters[row]),
             -float(time.run[row]),
             bool(time.staged[row]),
-            float(np.floor(time.late[row] / LATE_US)),
             int(time.steps[row]),
         )
 

@@ -1,27 +1,27 @@
 """column_sum_bf16: 2 kernels, one after the other
 
 
-  problem column_sum_bf16_0 [part:256, n:4096, m:256]
+  problem column_sum_bf16_0 [part:128, n:4096, m:512]
     input x: bf16[65536,4096]
-    output buffer_0: fp32[256,4096]
-    x_value:bf16 = load x[256*part + m, n]
+    output buffer_0: fp32[128,4096]
+    x_value:bf16 = load x[512*part + m, n]
     sum_part:fp32 = reduce.sum[m] x_value
     store sum_part -> buffer_0[part, n]
-  problem column_sum_bf16_1 [part:256, n:4096]
+  problem column_sum_bf16_1 [part:128, n:4096]
     output out: bf16[4096]
-    input buffer_0: fp32[256,4096]
+    input buffer_0: fp32[128,4096]
     sum_parts:fp32 = load buffer_0[part, n]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[n]
 
 Target: h200 (sm_90a, 132 SMs).
-column_sum_bf16: m reduced in 256 parts, predicted 136.7 us; 155.3 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 8 of them a row; 4096
+column_sum_bf16: m reduced in 128 parts, predicted 137.6 us; 155.3 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 8 elements a thread, 256 threads, 16 of them a row; 4096
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 1 of them a row;
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 2 of them a row;
   4096 CTAs.
-Variant default_1_resident_any (any base address): resident, 16 x 4 elements a thread, 128 threads, 16 of them a
-  row; 128 CTAs.
+Variant default_1_resident_any (any base address): resident, 32 x 2 elements a thread, 64 threads, 4 of them a row;
+  128 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[65536,4096]
@@ -83,64 +83,64 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 132.9 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 8 elements a thread, 256 threads, 16 of them a row, predicted 133.5 us
+    # predicted 134.1 us, bound by memory; x on 16 bytes
+    # next best: streamed, 4 x 8 elements a thread, 256 threads, 8 of them a row, predicted 134.2 us
     Variant(
         name="default_0_streamed",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 256),
-        cols=(256,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=8,
         steps=4,
         threads=256,
-        row_threads=8,
+        row_threads=16,
         cluster=1,
         ctas=4096,
         exact=True,
         exchanged=2048,
         accesses=(
-            Access(rows=(1, 1048576), cols=(4096,), width=8, l2=EVICT_FIRST),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,), width=8, l2=EVICT_FIRST),  # x_at
             Access(rows=(1, 4096), cols=(0,), width=8),  # buffer_0_at
         ),
     ),
-    # predicted 141.3 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 2 of them a row, predicted 141.6 us
+    # predicted 142.4 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 1 of them a row, predicted 143.0 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 256),
-        cols=(256,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=1,
         steps=16,
         threads=256,
-        row_threads=1,
+        row_threads=2,
         cluster=1,
         ctas=4096,
         exact=True,
         exchanged=256,
         accesses=(
-            Access(rows=(1, 1048576), cols=(4096,)),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,)),  # x_at
             Access(rows=(1, 4096), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 3.8 us, bound by memory; any base address
-    # next best: resident, 32 x 4 elements a thread, 64 threads, 8 of them a row, predicted 3.8 us
+    # predicted 3.5 us, bound by waiting; any base address
+    # next best: resident, 32 x 2 elements a thread, 32 threads, 4 of them a row, predicted 3.5 us
     Variant(
         name="default_1_resident_any",
         launch="launch_column_sum_bf16_1_resident",
         rows=(4096,),
-        cols=(256,),
-        vec=4,
-        steps=16,
-        threads=128,
-        row_threads=16,
+        cols=(128,),
+        vec=2,
+        steps=32,
+        threads=64,
+        row_threads=4,
         cluster=1,
         ctas=128,
         exact=True,
-        exchanged=512,
+        exchanged=128,
         accesses=(
-            Access(rows=(1,), cols=(4096,), width=4),  # buffer_0_at
-            Access(rows=(1,), cols=(0,), width=4),  # out_at
+            Access(rows=(1,), cols=(4096,), width=2),  # buffer_0_at
+            Access(rows=(1,), cols=(0,), width=2),  # out_at
         ),
     ),
 )
@@ -155,7 +155,7 @@ def rules_default_0_streamed(v):
     regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-1048576 // row_tile) * v.cluster
+    ctas = -(-524288 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -180,7 +180,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 256,
+            v.steps * span < 512,
             "a row that fits is resident",
         ),
         (
@@ -235,7 +235,7 @@ def rules_default_0_streamed_any(v):
     regs = 24 + load_regs + column_regs + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-1048576 // row_tile) * v.cluster
+    ctas = -(-524288 // row_tile) * v.cluster
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -260,7 +260,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 256,
+            v.steps * span < 512,
             "a row that fits is resident",
         ),
         (
@@ -335,12 +335,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule in {resident, staged}",
-            v.steps * span >= 256,
+            v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
-            (v.steps - 1) * span < 256,
+            (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -625,15 +625,15 @@ NAME = "column_sum_bf16"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 16),  # x
-        (cutlass.Float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.BFloat16, (65536, 4096), (4096, 1), 2),  # x
-        (cutlass.Float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_1_resident_any": (
         (cutlass.BFloat16, (4096,), (1,), 16),  # out
-        (cutlass.Float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (cutlass.Float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -651,7 +651,7 @@ PLAN = {
     ((65536, 4096),): (
         [
             ((4096,), (1,)),
-            ((256, 4096), (4096, 1)),
+            ((128, 4096), (4096, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

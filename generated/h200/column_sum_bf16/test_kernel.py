@@ -40,7 +40,7 @@ SM_COUNT = 132  # of the NVIDIA H200 SXM; on a device with another count the roo
 PEAK_FLOPS = 6.7e13  # fp32 arithmetic [atrex_utilization]
 PEAK_BYTES = 4.8e12  # per second; device memory [aiwiki_h200]
 WORK = {  # of each case: operations, bytes read and bytes written by a kernel that touches everything once
-    "default": (269484032, 536870912, 8192),
+    "default": (268959744, 536870912, 8192),
 }
 POISONS = (0xFF, 0x7F)  # bytes that fill what the kernel allocates: NaN in floats, then numbers out of any range
 LEAST_BAND, MOST_BAND = 2**12, 2**24  # bytes of the guard band on each side of what the kernel allocates

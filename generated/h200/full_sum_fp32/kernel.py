@@ -1,26 +1,26 @@
 """full_sum_fp32: 2 kernels, one after the other
 
 
-  problem full_sum_fp32_0 [part:16384, m:2, n:32768]
+  problem full_sum_fp32_0 [part:2048, m:16, n:32768]
     input x: fp32[32768,32768]
-    output buffer_0: fp32[16384]
-    x_value:fp32 = load x[2*part + m, n]
+    output buffer_0: fp32[2048]
+    x_value:fp32 = load x[16*part + m, n]
     sum_part:fp32 = reduce.sum[m,n] x_value
     store sum_part -> buffer_0[part]
-  problem full_sum_fp32_1 [part:16384]
+  problem full_sum_fp32_1 [part:2048]
     output out: fp32[]
-    input buffer_0: fp32[16384]
+    input buffer_0: fp32[2048]
     sum_parts:fp32 = load buffer_0[part]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[]
 
 Target: h200 (sm_90a, 132 SMs).
-full_sum_fp32: m reduced in 16384 parts, predicted 1025.6 us; 87705.0 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 2 x 4 elements a thread, 256 threads, 256 of them a row; 16384
+full_sum_fp32: m reduced in 2048 parts, predicted 1032.4 us; 87705.0 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 8 x 4 elements a thread, 512 threads, 512 of them a row; 2048
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 256 of them a
-  row; 16384 CTAs.
-Variant default_1_resident_any (any base address): resident, 4 x 4 elements a thread, 1024 threads, 1024 of them a
+Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 512 threads, 512 of them a
+  row; 2048 CTAs.
+Variant default_1_resident_any (any base address): resident, 16 x 4 elements a thread, 256 threads, 32 of them a
   row; 1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -84,61 +84,61 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 1021.7 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row, predicted 1017.1 us
+    # predicted 1029.0 us, bound by memory; x on 16 bytes
+    # next best: streamed, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 1032.6 us
     Variant(
         name="default_0_streamed",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(16384,),
-        cols=(65536,),
+        rows=(2048,),
+        cols=(524288,),
         vec=4,
-        steps=2,
-        threads=256,
-        row_threads=256,
+        steps=8,
+        threads=512,
+        row_threads=512,
         cluster=1,
-        ctas=16384,
+        ctas=2048,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(65536,), cols=(1,), width=4, l2=EVICT_FIRST),  # x_at
+            Access(rows=(524288,), cols=(1,), width=4, l2=EVICT_FIRST),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 1031.2 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 1029.0 us
+    # predicted 1059.3 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 1062.0 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(16384,),
-        cols=(65536,),
+        rows=(2048,),
+        cols=(524288,),
         vec=1,
         steps=8,
-        threads=256,
-        row_threads=256,
+        threads=512,
+        row_threads=512,
         cluster=1,
-        ctas=16384,
+        ctas=2048,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(65536,), cols=(1,)),  # x_at
+            Access(rows=(524288,), cols=(1,)),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 3.9 us, bound by reach; any base address
-    # next best: resident, 8 x 4 elements a thread, 512 threads, 512 of them a row, predicted 3.9 us
+    # predicted 3.5 us, bound by waiting; any base address
+    # next best: resident, 16 x 4 elements a thread, 128 threads, 32 of them a row, predicted 3.5 us
     Variant(
         name="default_1_resident_any",
         launch="launch_full_sum_fp32_1_resident",
         rows=(1,),
-        cols=(16384,),
+        cols=(2048,),
         vec=4,
-        steps=4,
-        threads=1024,
-        row_threads=1024,
+        steps=16,
+        threads=256,
+        row_threads=32,
         cluster=1,
         ctas=1,
         exact=True,
-        exchanged=32,
+        exchanged=8,
         accesses=(
             Access(rows=(0,), cols=(1,), width=4),  # buffer_0_at
             Access(rows=(0,), cols=(0,)),  # out_at
@@ -155,12 +155,12 @@ def rules_default_0_streamed(v):
     regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-16384 // row_tile) * v.cluster
+    ctas = -(-2048 // row_tile) * v.cluster
     smem_bytes = 8 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 65536 % v.vec != 0),
+            not (v.vec > 16 or 524288 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -180,7 +180,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 65536,
+            v.steps * span < 524288,
             "a row that fits is resident",
         ),
         (
@@ -234,12 +234,12 @@ def rules_default_0_streamed_any(v):
     regs = 24 + load_regs + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
-    ctas = -(-16384 // row_tile) * v.cluster
+    ctas = -(-2048 // row_tile) * v.cluster
     smem_bytes = 8 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 1 or 65536 % v.vec != 0),
+            not (v.vec > 1 or 524288 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -259,7 +259,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 65536,
+            v.steps * span < 524288,
             "a row that fits is resident",
         ),
         (
@@ -318,7 +318,7 @@ def rules_default_1_resident_any(v):
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 16384 % v.vec != 0),
+            not (v.vec > 16 or 2048 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -333,12 +333,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule in {resident, staged}",
-            v.steps * span >= 16384,
+            v.steps * span >= 2048,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
-            (v.steps - 1) * span < 16384,
+            (v.steps - 1) * span < 2048,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -628,15 +628,15 @@ NAME = "full_sum_fp32"
 SIGNATURES = {
     "default_0_streamed": (
         (cutlass.Float32, (32768, 32768), (32768, 1), 16),  # x
-        (cutlass.Float32, (16384,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (2048,), (1,), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (cutlass.Float32, (32768, 32768), (32768, 1), 4),  # x
-        (cutlass.Float32, (16384,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (2048,), (1,), 16),  # buffer_0
     ),
     "default_1_resident_any": (
         (cutlass.Float32, (), (), 16),  # out
-        (cutlass.Float32, (16384,), (1,), 16),  # buffer_0
+        (cutlass.Float32, (2048,), (1,), 16),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -654,7 +654,7 @@ PLAN = {
     ((32768, 32768),): (
         [
             ((), ()),
-            ((16384,), (1,)),
+            ((2048,), (1,)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

@@ -1,26 +1,26 @@
 """column_sum_bf16: 2 kernels, one after the other
 
 
-  problem column_sum_bf16_0 [part:256, n:4096, m:256]
+  problem column_sum_bf16_0 [part:128, n:4096, m:512]
     input x: bf16[65536,4096]
-    output buffer_0: fp32[256,4096]
-    x_value:bf16 = load x[256*part + m, n]
+    output buffer_0: fp32[128,4096]
+    x_value:bf16 = load x[512*part + m, n]
     sum_part:fp32 = reduce.sum[m] x_value
     store sum_part -> buffer_0[part, n]
-  problem column_sum_bf16_1 [part:256, n:4096]
+  problem column_sum_bf16_1 [part:128, n:4096]
     output out: bf16[4096]
-    input buffer_0: fp32[256,4096]
+    input buffer_0: fp32[128,4096]
     sum_parts:fp32 = load buffer_0[part, n]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[n]
 
 Target: mi300x (gfx942, 304 CUs).
-column_sum_bf16: m reduced in 256 parts, predicted 141.3 us; 161.9 us in one kernel
-Variant default_0_resident (x on 16 bytes): resident, 16 x 8 elements a thread, 256 threads, 16 of them a row; 8192
+column_sum_bf16: m reduced in 128 parts, predicted 142.1 us; 161.9 us in one kernel
+Variant default_0_resident (x on 16 bytes): resident, 16 x 8 elements a thread, 512 threads, 32 of them a row; 4096
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 2 of them a row;
-  8192 CTAs.
-Variant default_1_resident_any (any base address): resident, 8 x 4 elements a thread, 256 threads, 32 of them a row;
+Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 512 threads, 4 of them a row;
+  4096 CTAs.
+Variant default_1_resident_any (any base address): resident, 16 x 4 elements a thread, 64 threads, 8 of them a row;
   128 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -74,58 +74,58 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 136.9 us, bound by memory; x on 16 bytes
-    # next best: resident, 16 x 8 elements a thread, 512 threads, 16 of them a row, predicted 136.7 us
+    # predicted 138.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 8 elements a thread, 1024 threads, 32 of them a row, predicted 139.2 us
     Variant(
         name="default_0_resident",
         launch="launch_column_sum_bf16_0_resident",
-        rows=(4096, 256),
-        cols=(256,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=8,
         steps=16,
-        threads=256,
-        row_threads=16,
-        ctas=8192,
+        threads=512,
+        row_threads=32,
+        ctas=4096,
         exact=True,
-        exchanged=2048,
+        exchanged=4096,
         accesses=(
-            Access(rows=(1, 1048576), cols=(4096,), width=8),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,), width=8),  # x_at
             Access(rows=(1, 4096), cols=(0,), width=8),  # buffer_0_at
         ),
     ),
-    # predicted 144.0 us, bound by memory; any base address
-    # next best: streamed, 8 x 1 elements a thread, 512 threads, 4 of them a row, predicted 144.1 us
+    # predicted 145.7 us, bound by memory; any base address
+    # next best: streamed, 8 x 1 elements a thread, 256 threads, 4 of them a row, predicted 146.7 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_column_sum_bf16_0_streamed",
-        rows=(4096, 256),
-        cols=(256,),
+        rows=(4096, 128),
+        cols=(512,),
         vec=1,
         steps=8,
-        threads=256,
-        row_threads=2,
-        ctas=8192,
+        threads=512,
+        row_threads=4,
+        ctas=4096,
         exact=True,
-        exchanged=256,
+        exchanged=512,
         accesses=(
-            Access(rows=(1, 1048576), cols=(4096,)),  # x_at
+            Access(rows=(1, 2097152), cols=(4096,)),  # x_at
             Access(rows=(1, 4096), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.4 us, bound by memory; any base address
-    # next best: resident, 16 x 4 elements a thread, 128 threads, 16 of them a row, predicted 4.4 us
+    # predicted 4.0 us, bound by waiting; any base address
+    # next best: resident, 16 x 2 elements a thread, 128 threads, 8 of them a row, predicted 4.0 us
     Variant(
         name="default_1_resident_any",
         launch="launch_column_sum_bf16_1_resident",
         rows=(4096,),
-        cols=(256,),
+        cols=(128,),
         vec=4,
-        steps=8,
-        threads=256,
-        row_threads=32,
+        steps=16,
+        threads=64,
+        row_threads=8,
         ctas=128,
         exact=True,
-        exchanged=1024,
+        exchanged=256,
         accesses=(
             Access(rows=(1,), cols=(4096,), width=4),  # buffer_0_at
             Access(rows=(1,), cols=(0,), width=4),  # out_at
@@ -143,7 +143,7 @@ def rules_default_0_resident(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-1048576 // row_tile)
+    ctas = -(-524288 // row_tile)
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -163,12 +163,12 @@ def rules_default_0_resident(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 256,
+            v.steps * span >= 512,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 256,
+            (v.steps - 1) * span < 512,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -213,7 +213,7 @@ def rules_default_0_streamed_any(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads * v.vec
-    ctas = -(-1048576 // row_tile)
+    ctas = -(-524288 // row_tile)
     smem_bytes = 8 * v.threads * v.vec
     return (
         (
@@ -238,7 +238,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 256,
+            v.steps * span < 512,
             "a row that fits is resident",
         ),
         (
@@ -303,12 +303,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 256,
+            v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 256,
+            (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -588,15 +588,15 @@ NAME = "column_sum_bf16"
 SIGNATURES = {
     "default_0_resident": (
         (torch.bfloat16, (65536, 4096), (4096, 1), 16),  # x
-        (torch.float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (torch.float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (torch.bfloat16, (65536, 4096), (4096, 1), 2),  # x
-        (torch.float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (torch.float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
     "default_1_resident_any": (
         (torch.bfloat16, (4096,), (1,), 16),  # out
-        (torch.float32, (256, 4096), (4096, 1), 16),  # buffer_0
+        (torch.float32, (128, 4096), (4096, 1), 16),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -615,7 +615,7 @@ PLAN = {
     ((65536, 4096),): (
         [
             ((4096,), (1,)),
-            ((256, 4096), (4096, 1)),
+            ((128, 4096), (4096, 1)),
         ],
         [
             {"default_0_resident": 16, "default_0_streamed_any": 1},

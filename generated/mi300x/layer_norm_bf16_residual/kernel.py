@@ -107,8 +107,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 293.4 us, bound by memory; any base address
-    # next best: resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a row, predicted 298.7 us
+    # predicted 293.2 us, bound by memory; any base address
+    # next best: resident, 8 x 1 elements a thread, 1024 threads, 1024 of them a row, predicted 298.4 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",

@@ -1,35 +1,35 @@
 """batch_norm_fp32_train: 3 kernels, one after the other
 
 
-  problem batch_norm_fp32_train_0 [part:256, b:64, i:64, h:2, w:512]
+  problem batch_norm_fp32_train_0 [part:128, b:64, i:64, h:4, w:512]
     input x: fp32[64,64,512,512]
-    output buffer_2: fp32[256,64]
-    output buffer_3: fp32[256,64]
-    output buffer_4: fp32[256,64]
-    x_value:fp32 = load x[b, i, 2*part + h, w]
+    output buffer_2: fp32[128,64]
+    output buffer_3: fp32[128,64]
+    output buffer_4: fp32[128,64]
+    x_value:fp32 = load x[b, i, 4*part + h, w]
     sum_part:fp32 = reduce.sum[b,h,w] x_value
     m2_inner:fp32 = reduce.m2[b,h,w] x_value
     m2_total:fp32 = reduce.sum[b,h,w] x_value
     store sum_part -> buffer_2[part, i]
     store m2_inner -> buffer_3[part, i]
     store m2_total -> buffer_4[part, i]
-  problem batch_norm_fp32_train_1 [part:256, i:64]
+  problem batch_norm_fp32_train_1 [part:128, i:64]
     updated norm_running_mean: fp32[64]
     updated norm_running_var: fp32[64]
     updated norm_num_batches_tracked: int64[]
     output buffer_0: fp32[64]
     output buffer_1: fp32[64]
-    input buffer_2: fp32[256,64]
-    input buffer_3: fp32[256,64]
-    input buffer_4: fp32[256,64]
+    input buffer_2: fp32[128,64]
+    input buffer_3: fp32[128,64]
+    input buffer_4: fp32[128,64]
     sum_parts:fp32 = load buffer_2[part, i]
     m2_inners:fp32 = load buffer_3[part, i]
     m2_totals:fp32 = load buffer_4[part, i]
     sum:fp32 = reduce.sum[part] sum_parts
-    m2_means:fp32 = mul m2_totals, 1.52587890625e-05
+    m2_means:fp32 = mul m2_totals, 7.62939453125e-06
     m2_between:fp32 = reduce.m2[part] m2_means
     m2_within:fp32 = reduce.sum[part] m2_inners
-    m2_scaled:fp32 = mul m2_between, 65536.0
+    m2_scaled:fp32 = mul m2_between, 131072.0
     m2:fp32 = add m2_within, m2_scaled
     div:fp32 = div sum, 16777216.0
     mul_2:fp32 = mul div, 0.1
@@ -71,14 +71,14 @@
     store add_1 -> out[b, i, h, w]
 
 Target: mi355x (gfx950, 256 CUs).
-batch_norm_fp32_train: cut after the first reductions, predicted 2264.5 us; 4770.0 us in one kernel
-batch_norm_fp32_train_0: h reduced in 256 parts, predicted 704.7 us; 1538.0 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row; 16384
+batch_norm_fp32_train: cut after the first reductions, predicted 2270.6 us; 4770.0 us in one kernel
+batch_norm_fp32_train_0: h reduced in 128 parts, predicted 710.8 us; 1538.0 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 256 threads, 256 of them a row; 8192
   CTAs.
-Variant default_0_streamed_any (any base address): streamed, 8 x 1 elements a thread, 256 threads, 256 of them a
-  row; 16384 CTAs.
-Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 64 threads, 8 of them a row;
-  8 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 512 threads, 512 of them a
+  row; 8192 CTAs.
+Variant default_1_resident_any (any base address): resident, 32 x 1 elements a thread, 64 threads, 4 of them a row;
+  4 CTAs.
 Variant default_2_flat (x on 16 bytes): 1 x 4 elements a thread, 1024 threads; 262144 CTAs.
 Variant default_2_flat_any (any base address): 4 x 1 elements a thread, 1024 threads; 262144 CTAs.
 
@@ -136,60 +136,60 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 700.7 us, bound by memory; x on 16 bytes
-    # next best: streamed, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 698.1 us
+    # predicted 706.9 us, bound by memory; x on 16 bytes
+    # next best: streamed, 4 x 4 elements a thread, 512 threads, 512 of them a row, predicted 708.5 us
     Variant(
         name="default_0_streamed",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(256, 64),
-        cols=(1024, 64),
+        rows=(128, 64),
+        cols=(2048, 64),
         vec=4,
         steps=4,
         threads=256,
         row_threads=256,
-        ctas=16384,
+        ctas=8192,
         exact=True,
         exchanged=4,
         accesses=(
-            Access(rows=(1024, 262144), cols=(1, 16777216), width=4),  # x_at
+            Access(rows=(2048, 262144), cols=(1, 16777216), width=4),  # x_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_2_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_3_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_4_at
         ),
     ),
-    # predicted 723.9 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 716.7 us
+    # predicted 728.0 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 721.2 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_batch_norm_fp32_train_0_streamed",
-        rows=(256, 64),
-        cols=(1024, 64),
+        rows=(128, 64),
+        cols=(2048, 64),
         vec=1,
-        steps=8,
-        threads=256,
-        row_threads=256,
-        ctas=16384,
+        steps=16,
+        threads=512,
+        row_threads=512,
+        ctas=8192,
         exact=True,
-        exchanged=4,
+        exchanged=8,
         accesses=(
-            Access(rows=(1024, 262144), cols=(1, 16777216)),  # x_at
+            Access(rows=(2048, 262144), cols=(1, 16777216)),  # x_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_2_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_3_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_4_at
         ),
     ),
     # predicted 4.0 us, bound by waiting; any base address
-    # next best: resident, 16 x 1 elements a thread, 64 threads, 16 of them a row, predicted 4.0 us
+    # next best: resident, 16 x 1 elements a thread, 64 threads, 8 of them a row, predicted 3.9 us
     Variant(
         name="default_1_resident_any",
         launch="launch_batch_norm_fp32_train_1_resident",
         rows=(64,),
-        cols=(256,),
+        cols=(128,),
         vec=1,
         steps=32,
         threads=64,
-        row_threads=8,
-        ctas=8,
+        row_threads=4,
+        ctas=4,
         exact=True,
         exchanged=64,
         accesses=(
@@ -260,12 +260,12 @@ def rules_default_0_streamed(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
-    ctas = -(-16384 // row_tile)
+    ctas = -(-8192 // row_tile)
     smem_bytes = 40 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 1024 % v.vec != 0),
+            not (v.vec > 16 or 2048 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -285,7 +285,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 65536,
+            v.steps * span < 131072,
             "a row that fits is resident",
         ),
         (
@@ -329,12 +329,12 @@ def rules_default_0_streamed_any(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
-    ctas = -(-16384 // row_tile)
+    ctas = -(-8192 // row_tile)
     smem_bytes = 40 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 1 or 1024 % v.vec != 0),
+            not (v.vec > 1 or 2048 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -354,7 +354,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 65536,
+            v.steps * span < 131072,
             "a row that fits is resident",
         ),
         (
@@ -419,12 +419,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 256,
+            v.steps * span >= 128,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 256,
+            (v.steps - 1) * span < 128,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -824,9 +824,9 @@ def batch_norm_fp32_train_0_streamed(
             (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
         )
     m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), moments_across, m2_0_parts)
-    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 65536.0))
+    put(buffer_2, offset(buffer_2_at, at_row), is_row & (lane == 0), (m2_0_mean * 131072.0))
     put(buffer_3, offset(buffer_3_at, at_row), is_row & (lane == 0), m2_0)
-    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 65536.0))
+    put(buffer_4, offset(buffer_4_at, at_row), is_row & (lane == 0), (m2_0_mean * 131072.0))
 
 
 @flyc.kernel
@@ -904,7 +904,7 @@ def batch_norm_fp32_train_1_resident(
             x0 = buffer_2_raw[e, s]
             x1 = buffer_3_raw[e, s]
             x2 = buffer_4_raw[e, s]
-            x3 = x2 * 1.52587890625e-05
+            x3 = x2 * 7.62939453125e-06
             sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, fx.Float32(0.0)),))[0]
             m2_1_start[e] = start_of(v, s, inside, x3, m2_1_start[e])
             x4 = within(v, inside, x3 - m2_1_start[e], 0.0)
@@ -925,7 +925,7 @@ def batch_norm_fp32_train_1_resident(
     buffer_0_new = {}
     buffer_1_new = {}
     for e in fx.range_constexpr(v.vec):
-        x5 = m2_1[e] * 65536.0
+        x5 = m2_1[e] * 131072.0
         x6 = sum_2[e] + x5
         x7 = sum_0[e] / 16777216.0
         x8 = x7 * 0.1
@@ -1076,15 +1076,15 @@ NAME = "batch_norm_fp32_train"
 SIGNATURES = {
     "default_0_streamed": (
         (torch.float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_2
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_3
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_4
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_2
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_3
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_4
     ),
     "default_0_streamed_any": (
         (torch.float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 4),  # x
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_2
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_3
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_4
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_2
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_3
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_4
     ),
     "default_1_resident_any": (
         (torch.float32, (64,), (1,), 4),  # norm_running_mean
@@ -1092,9 +1092,9 @@ SIGNATURES = {
         (torch.int64, (1,), (1,), 8),  # norm_num_batches_tracked
         (torch.float32, (64,), (1,), 16),  # buffer_0
         (torch.float32, (64,), (1,), 16),  # buffer_1
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_2
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_3
-        (torch.float32, (256, 64), (64, 1), 16),  # buffer_4
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_2
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_3
+        (torch.float32, (128, 64), (64, 1), 16),  # buffer_4
     ),
     "default_2_flat": (
         (torch.float32, (64, 64, 512, 512), (16777216, 262144, 512, 1), 16),  # x
@@ -1133,9 +1133,9 @@ PLAN = {
             ((64, 64, 512, 512), (16777216, 262144, 512, 1)),
             ((64,), (1,)),
             ((64,), (1,)),
-            ((256, 64), (64, 1)),
-            ((256, 64), (64, 1)),
-            ((256, 64), (64, 1)),
+            ((128, 64), (64, 1)),
+            ((128, 64), (64, 1)),
+            ((128, 64), (64, 1)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

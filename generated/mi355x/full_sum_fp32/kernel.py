@@ -1,27 +1,27 @@
 """full_sum_fp32: 2 kernels, one after the other
 
 
-  problem full_sum_fp32_0 [part:8192, m:4, n:32768]
+  problem full_sum_fp32_0 [part:2048, m:16, n:32768]
     input x: fp32[32768,32768]
-    output buffer_0: fp32[8192]
-    x_value:fp32 = load x[4*part + m, n]
+    output buffer_0: fp32[2048]
+    x_value:fp32 = load x[16*part + m, n]
     sum_part:fp32 = reduce.sum[m,n] x_value
     store sum_part -> buffer_0[part]
-  problem full_sum_fp32_1 [part:8192]
+  problem full_sum_fp32_1 [part:2048]
     output out: fp32[]
-    input buffer_0: fp32[8192]
+    input buffer_0: fp32[2048]
     sum_parts:fp32 = load buffer_0[part]
     sum:fp32 = reduce.sum[part] sum_parts
     store sum -> out[]
 
 Target: mi355x (gfx950, 256 CUs).
-full_sum_fp32: m reduced in 8192 parts, predicted 701.4 us; 94487.4 us in one kernel
-Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 512 threads, 512 of them a row; 8192
-  CTAs.
-Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 512 threads, 512 of them a
-  row; 8192 CTAs.
-Variant default_1_resident_any (any base address): resident, 4 x 4 elements a thread, 512 threads, 512 of them a
-  row; 1 CTAs.
+full_sum_fp32: m reduced in 2048 parts, predicted 713.4 us; 94487.4 us in one kernel
+Variant default_0_streamed (x on 16 bytes): streamed, 4 x 4 elements a thread, 1024 threads, 1024 of them a row;
+  2048 CTAs.
+Variant default_0_streamed_any (any base address): streamed, 16 x 1 elements a thread, 1024 threads, 1024 of them a
+  row; 2048 CTAs.
+Variant default_1_resident_any (any base address): resident, 8 x 4 elements a thread, 256 threads, 64 of them a row;
+  1 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x fp32[32768,32768]
@@ -75,58 +75,58 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 697.3 us, bound by memory; x on 16 bytes
-    # next best: streamed, 4 x 4 elements a thread, 1024 threads, 1024 of them a row, predicted 699.6 us
+    # predicted 709.5 us, bound by memory; x on 16 bytes
+    # next best: streamed, 8 x 4 elements a thread, 1024 threads, 1024 of them a row, predicted 705.6 us
     Variant(
         name="default_0_streamed",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(8192,),
-        cols=(131072,),
+        rows=(2048,),
+        cols=(524288,),
         vec=4,
         steps=4,
-        threads=512,
-        row_threads=512,
-        ctas=8192,
+        threads=1024,
+        row_threads=1024,
+        ctas=2048,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(131072,), cols=(1,), width=4),  # x_at
+            Access(rows=(524288,), cols=(1,), width=4),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 707.1 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 708.6 us
+    # predicted 726.8 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 727.5 us
     Variant(
         name="default_0_streamed_any",
         launch="launch_full_sum_fp32_0_streamed",
-        rows=(8192,),
-        cols=(131072,),
+        rows=(2048,),
+        cols=(524288,),
         vec=1,
         steps=16,
-        threads=512,
-        row_threads=512,
-        ctas=8192,
+        threads=1024,
+        row_threads=1024,
+        ctas=2048,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
-            Access(rows=(131072,), cols=(1,)),  # x_at
+            Access(rows=(524288,), cols=(1,)),  # x_at
             Access(rows=(1,), cols=(0,)),  # buffer_0_at
         ),
     ),
-    # predicted 4.1 us, bound by reach; any base address
-    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, predicted 4.0 us
+    # predicted 3.8 us, bound by waiting; any base address
+    # next best: resident, 8 x 4 elements a thread, 128 threads, 64 of them a row, predicted 3.8 us
     Variant(
         name="default_1_resident_any",
         launch="launch_full_sum_fp32_1_resident",
         rows=(1,),
-        cols=(8192,),
+        cols=(2048,),
         vec=4,
-        steps=4,
-        threads=512,
-        row_threads=512,
+        steps=8,
+        threads=256,
+        row_threads=64,
         ctas=1,
         exact=True,
-        exchanged=8,
+        exchanged=4,
         accesses=(
             Access(rows=(0,), cols=(1,), width=4),  # buffer_0_at
             Access(rows=(0,), cols=(0,)),  # out_at
@@ -143,12 +143,12 @@ def rules_default_0_streamed(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
-    ctas = -(-8192 // row_tile)
+    ctas = -(-2048 // row_tile)
     smem_bytes = 8 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 131072 % v.vec != 0),
+            not (v.vec > 16 or 524288 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -168,7 +168,7 @@ def rules_default_0_streamed(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 131072,
+            v.steps * span < 524288,
             "a row that fits is resident",
         ),
         (
@@ -212,12 +212,12 @@ def rules_default_0_streamed_any(v):
     warps = v.threads / 64
     warps_per_simd = min(8, 512 // (-(-regs // 8) * 8))
     row_tile = v.threads / v.row_threads
-    ctas = -(-8192 // row_tile)
+    ctas = -(-2048 // row_tile)
     smem_bytes = 8 * v.steps * warps
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 1 or 131072 % v.vec != 0),
+            not (v.vec > 1 or 524288 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -237,7 +237,7 @@ def rules_default_0_streamed_any(v):
         ),
         (
             "steps * span < cols when schedule == streamed",
-            v.steps * span < 131072,
+            v.steps * span < 524288,
             "a row that fits is resident",
         ),
         (
@@ -286,7 +286,7 @@ def rules_default_1_resident_any(v):
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
-            not (v.vec > 16 or 8192 % v.vec != 0),
+            not (v.vec > 16 or 2048 % v.vec != 0),
             "a vector lies inside of one row and starts at a multiple of its bytes",
         ),
         (
@@ -301,12 +301,12 @@ def rules_default_1_resident_any(v):
         ),
         (
             "steps * span >= cols when schedule == resident",
-            v.steps * span >= 8192,
+            v.steps * span >= 2048,
             "all elements of a row are held",
         ),
         (
             "(steps - 1) * span < max(cols, 1) when schedule == resident",
-            (v.steps - 1) * span < 8192,
+            (v.steps - 1) * span < 2048,
             "a step beyond the row would hold nothing",
         ),
         (
@@ -555,15 +555,15 @@ NAME = "full_sum_fp32"
 SIGNATURES = {
     "default_0_streamed": (
         (torch.float32, (32768, 32768), (32768, 1), 16),  # x
-        (torch.float32, (8192,), (1,), 16),  # buffer_0
+        (torch.float32, (2048,), (1,), 16),  # buffer_0
     ),
     "default_0_streamed_any": (
         (torch.float32, (32768, 32768), (32768, 1), 4),  # x
-        (torch.float32, (8192,), (1,), 16),  # buffer_0
+        (torch.float32, (2048,), (1,), 16),  # buffer_0
     ),
     "default_1_resident_any": (
         (torch.float32, (1,), (1,), 16),  # out
-        (torch.float32, (8192,), (1,), 16),  # buffer_0
+        (torch.float32, (2048,), (1,), 16),  # buffer_0
     ),
 }
 LAUNCH = {
@@ -581,7 +581,7 @@ PLAN = {
     ((32768, 32768),): (
         [
             ((), ()),
-            ((8192,), (1,)),
+            ((2048,), (1,)),
         ],
         [
             {"default_0_streamed": 16, "default_0_streamed_any": 1},

@@ -40,7 +40,7 @@ SM_COUNT = 256  # of the AMD Instinct MI355X; on a device with another count the
 PEAK_FLOPS = 1.573e14  # fp32 arithmetic [atrex_utilization]
 PEAK_BYTES = 8e12  # per second; device memory [atrex_utilization]
 WORK = {  # of each case: operations, bytes read and bytes written by a kernel that touches everything once
-    "default": (1073750016, 4294967296, 4),
+    "default": (1073743872, 4294967296, 4),
 }
 POISONS = (0xFF, 0x7F)  # bytes that fill what the kernel allocates: NaN in floats, then numbers out of any range
 LEAST_BAND, MOST_BAND = 2**12, 2**24  # bytes of the guard band on each side of what the kernel allocates

@@ -107,8 +107,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 205.5 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 1024 threads, 512 of them a row, predicted 212.2 us
+    # predicted 200.7 us, bound by memory; any base address
+    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, predicted 199.6 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",
