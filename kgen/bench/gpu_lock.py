@@ -1,4 +1,4 @@
-"""How processes that measure on one GPU take turns: many compile and test beside each other, what is timed is alone.
+"""How processes that measure on one GPU take turns: many test their kernels beside each other, what is timed is alone.
 
 An flock of one file for each GPU; a process that dies lets go of it. `kgen bench` and `kgen regen` take it, and so does
 every test_kernel.py that is given the file by --gpu-lock.
@@ -24,7 +24,7 @@ class GpuLock:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Work on the GPU, or beside it, while nobody times anything there; waits until that is so."""
+        """Work on the GPU while nobody times anything there; waits until that is so."""
         with self._held(fcntl.LOCK_SH):
             yield
 

@@ -151,8 +151,7 @@ class _Steps:
     def build(self) -> CheckResult:
         """Compile every variant and read its machine code."""
         self._progress("build: compile every variant and read its machine code")
-        with self._lock.shared():
-            compiled = check_package(self._bench.package.folder)
+        compiled = check_package(self._bench.package.folder)
         (self._logs / "build.txt").write_text(_build_log(compiled), encoding="utf-8")
         return compiled
 

@@ -138,6 +138,7 @@ def run(job: Job, script: Path) -> dict[str, Any]:
         verdict = "flagged"
     else:
         verdict = "clean" if "ran\n" in said and done.returncode == 0 else f"failed ({done.returncode})"
+    print(f"  {job.title}: {verdict}", flush=True)
     return {"job": job.title, "verdict": verdict, "said": "\n".join(said.splitlines()[-6:])}
 
 
