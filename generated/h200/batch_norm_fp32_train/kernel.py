@@ -679,13 +679,10 @@ def row_of(v, row, width):
 
 
 def place_in_row(v):
-    """The row of this thread, its first vector in the row, and how far its next one lies.
-
-    Each CTA of a cluster has a piece of the row.
-    """
+    """The row of this thread, its first vector in the row, and how many threads share the row."""
     thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     row = block // v.cluster * (v.threads // v.row_threads) + thread // v.row_threads
-    return row, block % v.cluster * v.steps * v.row_threads + thread % v.row_threads, v.row_threads
+    return row, block % v.cluster * v.row_threads + thread % v.row_threads, v.cluster * v.row_threads
 
 
 def place_in_column(v):

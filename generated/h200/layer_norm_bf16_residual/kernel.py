@@ -27,8 +27,8 @@
     store add -> out1[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_staged (x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes): staged, 4 x 8
-  elements a thread, 256 threads, 256 of them a row, 1 ahead; 16384 CTAs.
+Variant default_resident (x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes): resident, 4 x
+  8 elements a thread, 256 threads, 256 of them a row, 2 ahead; 16384 CTAs.
 Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
   4 ahead; 16384 CTAs.
 
@@ -94,16 +94,16 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 246.6 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
-    # next best: staged, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 245.6 us
+    # predicted 256.2 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, 1 ahead, predicted 257.4 us
     Variant(
-        name="default_staged",
-        launch="launch_layer_norm_bf16_residual_staged",
+        name="default_resident",
+        launch="launch_layer_norm_bf16_residual_resident",
         rows=(16384,),
         cols=(8192,),
         vec=8,
         steps=4,
-        ahead=1,
+        ahead=2,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -119,8 +119,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 255.7 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 256 threads, 256 of them a row, 2 ahead, predicted 255.7 us
+    # predicted 258.9 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 512 of them a row, 4 ahead, predicted 263.2 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",
@@ -147,18 +147,18 @@ VARIANTS = (
 )
 
 
-def rules_default_staged(v):
+def rules_default_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    load_regs = -(-(v.vec * 4) // 4)
+    held = v.steps * v.vec
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
     ahead_regs = v.ahead * -(-(v.vec * 4) // 4) if v.ahead > 0 else 0
-    regs = 24 + load_regs + ahead_regs + 8 + -(-v.vec // 2)
+    regs = 24 + load_regs + ahead_regs + -(-held // 2) + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-16384 // row_tile) * v.cluster
-    staged_bytes = v.threads * v.steps * v.vec * 4
-    smem_bytes = staged_bytes + 32 * v.steps * max(v.threads / 32, 1)
+    smem_bytes = 32 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -184,11 +184,6 @@ def rules_default_staged(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 8192,
             "a step beyond the row would hold nothing",
-        ),
-        (
-            "vec * stage_bytes >= 16 when schedule == staged",
-            v.vec * 2 >= 16,
-            "asynchronous copies into smem past L1 are of 16 bytes",
         ),
         (
             "ahead <= steps when ahead > 0",
@@ -378,58 +373,6 @@ def read(
             load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
-def staging(v, smem, access, dtype):
-    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
-    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
-    shape = ((access.width, v.vec // access.width), v.steps)
-    strides = ((1, v.threads * access.width), v.threads * v.vec)
-    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
-    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
-
-
-@cute.jit
-def stage(
-    v: cutlass.Constexpr,
-    access: cutlass.Constexpr,
-    tensor,
-    start,
-    step: cutlass.Constexpr,
-    inside,
-    into,
-    s: cutlass.Constexpr,
-):
-    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
-    if inside:
-        for i in cutlass.range_constexpr(v.vec // access.width):
-            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
-            target = into[(None, i), s].iterator.toint()
-            if cutlass.const_expr(access.l2):
-                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
-                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
-            else:
-                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
-                cute.arch.inline_ptx(code, read_only_args=[target, source])
-
-
-def await_staged():
-    """Wait until what this thread copies into smem is there."""
-    cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(0)
-
-
-def leave_in_smem():
-    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
-    cute.arch.sync_warp()
-
-
-def vector_of(v, access, staged, s):
-    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
-    found = fragment(v, access, staged.element_type, 1)
-    for i in range(v.vec // access.width):
-        found[(None, i), 0].store(staged[(None, i), s].load())
-    return found
-
-
 @cute.jit
 def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: cutlass.Constexpr, inside, values):
     """Store one vector, whose elements lie `step` apart, where it is inside."""
@@ -454,13 +397,10 @@ def row_of(v, row, width):
 
 
 def place_in_row(v):
-    """The row of this thread, its first vector in the row, and how far its next one lies.
-
-    Each CTA of a cluster has a piece of the row.
-    """
+    """The row of this thread, its first vector in the row, and how many threads share the row."""
     thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     row = block // v.cluster * (v.threads // v.row_threads) + thread // v.row_threads
-    return row, block % v.cluster * v.steps * v.row_threads + thread % v.row_threads, v.row_threads
+    return row, block % v.cluster * v.row_threads + thread % v.row_threads, v.cluster * v.row_threads
 
 
 def exchange(v, smem, *dtypes):
@@ -563,117 +503,6 @@ def join_moments(a, b):
 
 
 @cute.kernel
-def layer_norm_bf16_residual_staged(v: cutlass.Constexpr, x, residual, weight, bias, out0, out1):
-    """The threads of a row copy its elements into smem, and take them from there in every phase."""
-    x_at, residual_at, weight_at, bias_at, out0_at, out1_at = v.accesses
-    smem = SmemAllocator()
-    m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
-    enter_cluster(v, (m2_0_parts,))
-    row, lane, lanes = place_in_row(v)
-    is_row, at_row = row_of(v, row, 1)
-    x_staged = staging(v, smem, x_at, cutlass.BFloat16)
-    residual_staged = staging(v, smem, residual_at, cutlass.BFloat16)
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
-        stage(
-            v,
-            residual_at,
-            residual,
-            offset(residual_at, at_row, at_col),
-            residual_at.cols[0],
-            inside,
-            residual_staged,
-            s,
-        )
-    weight_raw = fragment(v, weight_at, cutlass.BFloat16, v.ahead)
-    bias_raw = fragment(v, bias_at, cutlass.BFloat16, v.ahead)
-    for s in cutlass.range_constexpr(v.ahead):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        read(
-            v,
-            weight_at,
-            weight,
-            offset(weight_at, at_row, at_col),
-            weight_at.cols[0],
-            inside,
-            weight_raw,
-            s % v.ahead,
-        )
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
-    await_staged()
-    meet_cluster(v)
-    m2_0_count = cutlass.Float32(0.0)
-    m2_0_mean = cutlass.Float32(0.0)
-    m2_0 = cutlass.Float32(0.0)
-    m2_0_start = cutlass.Float32(0.0)
-    m2_0_seen = cutlass.Float32(0.0)
-    m2_0_total = cutlass.Float32(0.0)
-    m2_0_square = cutlass.Float32(0.0)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        residual_raw = vector_of(v, residual_at, residual_staged, s)
-        for e in cutlass.range_constexpr(v.vec):
-            x0 = from_bf16(x_raw, e, 0)
-            x1 = from_bf16(residual_raw, e, 0)
-            x2 = x0 + x1
-            m2_0_start = start_of(v, s + e, inside, x2, m2_0_start)
-            x3 = within(v, inside, x2 - m2_0_start, 0.0)
-            m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
-            m2_0_total = m2_0_total + x3
-            m2_0_square = m2_0_square + x3 * x3
-    m2_0_count, m2_0_mean, m2_0 = join_moments(
-        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
-    )
-    m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    x4 = (m2_0_mean * 8192.0) / 8192.0
-    x5 = m2_0 / 8192.0
-    x6 = x5 + 1e-05
-    x7 = cute.math.rsqrt(x6)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        residual_raw = vector_of(v, residual_at, residual_staged, s)
-        out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
-        out1_new = fragment(v, out1_at, cutlass.BFloat16, 1)
-        for e in cutlass.range_constexpr(v.vec):
-            x8 = from_bf16(x_raw, e, 0)
-            x9 = from_bf16(residual_raw, e, 0)
-            x10 = x8 + x9
-            x11 = x10 - x4
-            x12 = x11 * x7
-            x13 = from_bf16(weight_raw, e, s % v.ahead)
-            x14 = x12 * x13
-            x15 = from_bf16(bias_raw, e, s % v.ahead)
-            x16 = x14 + x15
-            out0_new[e, 0] = x16.to(cutlass.BFloat16)
-            out1_new[e, 0] = x10.to(cutlass.BFloat16)
-        write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
-        write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
-        if cutlass.const_expr(s + v.ahead < v.steps):
-            col = ((s + v.ahead) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            read(
-                v,
-                weight_at,
-                weight,
-                offset(weight_at, at_row, at_col),
-                weight_at.cols[0],
-                inside,
-                weight_raw,
-                s % v.ahead,
-            )
-            read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
-
-
-@cute.kernel
 def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight, bias, out0, out1):
     """The threads of a row hold its elements in registers through all phases."""
     x_at, residual_at, weight_at, bias_at, out0_at, out1_at = v.accesses
@@ -771,24 +600,6 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
 
 
 @cute.jit
-def launch_layer_norm_bf16_residual_staged(
-    x: cute.Tensor,
-    residual: cute.Tensor,
-    weight: cute.Tensor,
-    bias: cute.Tensor,
-    out0: cute.Tensor,
-    out1: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
-    """Launch on the grid of the plan."""
-    launched = layer_norm_bf16_residual_staged(v, x, residual, weight, bias, out0, out1)
-    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
-    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
-
-
-@cute.jit
 def launch_layer_norm_bf16_residual_resident(
     x: cute.Tensor,
     residual: cute.Tensor,
@@ -809,7 +620,7 @@ def launch_layer_norm_bf16_residual_resident(
 NAME = "layer_norm_bf16_residual"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
-    "default_staged": (
+    "default_resident": (
         (cutlass.BFloat16, (16384, 8192), (8192, 1), 16),  # x
         (cutlass.BFloat16, (16384, 8192), (8192, 1), 16),  # residual
         (cutlass.BFloat16, (8192,), (1,), 16),  # weight
@@ -827,11 +638,10 @@ SIGNATURES = {
     ),
 }
 LAUNCH = {
-    "launch_layer_norm_bf16_residual_staged": launch_layer_norm_bf16_residual_staged,
     "launch_layer_norm_bf16_residual_resident": launch_layer_norm_bf16_residual_resident,
 }
 RULES = {
-    "default_staged": rules_default_staged,
+    "default_resident": rules_default_resident,
     "default_resident_any": rules_default_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
@@ -843,7 +653,7 @@ PLAN = {
             ((16384, 8192), (8192, 1)),
         ],
         [
-            {"default_staged": 16, "default_resident_any": 1},
+            {"default_resident": 16, "default_resident_any": 1},
         ],
     ),
 }

@@ -19,8 +19,8 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_resident (x on 16 bytes, weight on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of
   them a row; 32768 CTAs.
-Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a row,
-  4 ahead; 32768 CTAs.
+Variant default_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 512 of them a row,
+  8 ahead; 32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[32768,4096]; weight bf16[4096]
@@ -84,8 +84,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 126.0 us, bound by memory; x on 16 bytes, weight on 16 bytes
-    # next best: resident, 2 x 8 elements a thread, 512 threads, 256 of them a row, predicted 127.1 us
+    # predicted 126.9 us, bound by memory; x on 16 bytes, weight on 16 bytes
+    # next best: resident, 2 x 8 elements a thread, 256 threads, 256 of them a row, 2 ahead, predicted 127.2 us
     Variant(
         name="default_resident",
         launch="launch_rms_norm_bf16_resident",
@@ -106,22 +106,22 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 129.9 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, 8 ahead, predicted 131.2 us
+    # predicted 132.4 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, 4 ahead, predicted 131.8 us
     Variant(
         name="default_resident_any",
         launch="launch_rms_norm_bf16_default_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=16,
-        ahead=4,
-        threads=256,
-        row_threads=256,
+        steps=8,
+        ahead=8,
+        threads=512,
+        row_threads=512,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(0,), cols=(1,)),  # weight_at
@@ -375,13 +375,10 @@ def row_of(v, row, width):
 
 
 def place_in_row(v):
-    """The row of this thread, its first vector in the row, and how far its next one lies.
-
-    Each CTA of a cluster has a piece of the row.
-    """
+    """The row of this thread, its first vector in the row, and how many threads share the row."""
     thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     row = block // v.cluster * (v.threads // v.row_threads) + thread // v.row_threads
-    return row, block % v.cluster * v.steps * v.row_threads + thread % v.row_threads, v.row_threads
+    return row, block % v.cluster * v.row_threads + thread % v.row_threads, v.cluster * v.row_threads
 
 
 def exchange(v, smem, *dtypes):
