@@ -496,9 +496,14 @@ def rules_staged(v):
     )
 
 
-def silu(x):
+def sigmoid_approximate(x):
+    """1 / (1 + exp(-x))."""
+    return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
+
+
+def silu_approximate(x):
     """x * sigmoid(x)."""
-    return x / (1.0 + cute.math.exp(-x))
+    return x * sigmoid_approximate(x)
 
 
 def threads(v):
@@ -748,7 +753,7 @@ def mainloop(v: cutlass.Constexpr, pipe, read, mma, acc, tA, tB):
 
 def epilogue_ops(x0, x1, at):
     """The pointwise tail of one element of D, in fp32, one operation a line."""
-    x2 = silu(x0)
+    x2 = silu_approximate(x0)
     x3 = x2 * x1
     return x3.to(OUT)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
-from kgen.backends.cutedsl.gemm_gate import b_pointers, fused_pointer, sums_view, tile_sections
+from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
 from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
 from kgen.backends.cutedsl.gemm_types import SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
@@ -172,7 +172,9 @@ def _epilogue(form: GemmForm, fused: tuple[FusedTensor, ...]) -> tuple[tuple[str
         element = f"{tensor.name}[at]"
         widened = f"{element}.to(cutlass.Float32)" if tensor.source.dtype.is_float else loaded(element, types[value])
         lines.append(f"{names[value]} = {widened}")
-    lines += print_ops(form.epilogue_ops, names, types)
+    for op in form.epilogue_ops:
+        lines += print_ops((op,), names, types, approximate=approximates(op.op, form))
+        types[op.result] = op.dtype
     return tuple(lines), names[form.result]
 
 
