@@ -7,6 +7,7 @@ from form_eval import evaluate_form
 from problem_eval import evaluate_program
 from spellings import t
 
+import kgen
 from kgen.errors.family import NotOneProductError
 from kgen.families.attention.classify import classify_attention
 from kgen.families.classify import classify
@@ -221,3 +222,17 @@ def test_an_attention_is_no_gate() -> None:
     program, _ = lowered(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, (q, k, v))
     (problem,) = program.problems
     assert not is_gated(problem) and classify_attention(problem)
+
+
+def test_functions_are_approximated_into_16_bits_alone() -> None:
+    def text(dtype: torch.dtype) -> str:
+        def gate(x, w):
+            gate, up = (x @ w.T).chunk(2, -1)
+            return (F.silu(gate) * up / (up + 2)).to(dtype)
+
+        package = kgen.emit(gate, (t(256, 256).to(BF16), t(512, 256).to(BF16)), target="h200")
+        return package.files["kernel.py"]
+
+    narrow, wide = text(BF16), text(torch.float32)
+    assert "silu_approximate(x0)" in narrow and "divide_approximate" not in narrow
+    assert "approximate" not in wide and "= silu(x0)" in wide
