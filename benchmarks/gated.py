@@ -81,8 +81,8 @@ def measure(folder: Path, *, compiles: bool) -> dict[str, Any]:
     product = next(name for name in times if name.startswith("plain"))
     ratios = {
         name: {
-            f"{better} / it": interval([b / a for a, b in zip(times[name], times[better], strict=True)]),
-            f"it / {product}": interval([a / b for a, b in zip(times[name], times[product], strict=True)]),
+            f"{better} / arm": interval([b / a for a, b in zip(times[name], times[better], strict=True)]),
+            f"arm / {product}": interval([a / b for a, b in zip(times[name], times[product], strict=True)]),
         }
         for name in times
     }
