@@ -21,7 +21,8 @@ class DeviceView:
     that run at once, `resident` those of one SM, which are several where it `shares_units`;
     `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
-    operand's edge.
+    operand's edge. `columns` counts those of a tile of D, `sums` and `sum_names` are what an element of D is made of,
+    in accumulators and in the epilogue; `box_sums` finds those of a box. `b_pointer` is a tuple of two for a gate.
     """
 
     tensors: tuple[TensorView, ...]
@@ -51,6 +52,10 @@ class DeviceView:
     mma_op: tuple[str, ...]
     along_k: str
     zero: str
+    columns: str
+    box_sums: tuple[str, ...]
+    sums: str
+    sum_names: str
 
 
 @dataclass(frozen=True, slots=True)
