@@ -21,7 +21,9 @@ class DeviceView:
     that run at once, `resident` those of one SM, which are several where it `shares_units`;
     `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
-    operand's edge.
+    operand's edge. `tma_atoms` make the descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
+    `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
+    computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
     """
 
     tensors: tuple[TensorView, ...]
@@ -51,6 +53,12 @@ class DeviceView:
     mma_op: tuple[str, ...]
     along_k: str
     zero: str
+    tma_atoms: tuple[str, ...]
+    to_a: str
+    to_b: str
+    planes: str = ""
+    sides: str = ""
+    first_fused: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,10 @@ def _product(source: ProductSource) -> Product:
     return Product(
         view=view_kernel(source.plan, program),
         variants=tuple(variant(v) for v in source.plan.variants),
-        arguments=tuple(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
+        arguments=(
+            *(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
+            *(shown[t] for t in source.workspace),
+        ),
         tensors=frozenset((*operands, d)),
     )
 

@@ -13,6 +13,9 @@ _LOADS = {
     "tma": "operands arrive by TMA, one producer warp; consumer warp groups multiply with wgmma",
     "split": "operands arrive by TMA; the CTAs of a cluster sum a part of k each with wgmma, and add the parts up in a "
     "fixed order through each other's smem",
+    "planes": "a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11 lo; these arrive by TMA, one "
+    "producer warp; consumer warp groups sum hi hi' + 2^-11 (hi lo' + lo hi') with wgmma; a last kernel computes with "
+    "fp32 FMA the tiles whose range two planes cannot hold",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
@@ -31,7 +34,7 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         body = body.replace(f"B[{batch}n, k]", f"b_ops(B[{batch}n, k])")
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.mma_dtype} products, "
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.product_dtype} products, "
         f"{sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "

@@ -43,10 +43,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ProductSource:
-    """A product among other kernels: the plan of it alone, and for each case the program of it alone.
+    """A product: the plan of it alone, and for each case the program of it alone.
 
     `number` is its place in launch order, `shown` are the names of all tensors in the host function, `made` those
-    that the host function allocates.
+    that the host function allocates, `workspace` those that the launch itself fills.
     """
 
     number: int
@@ -54,6 +54,7 @@ class ProductSource:
     programs: Mapping[str, Program]
     shown: Mapping[str, str]
     made: frozenset[str]
+    workspace: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:

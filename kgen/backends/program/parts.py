@@ -44,13 +44,15 @@ def parts_of(
     for number, problem in enumerate(program.problems):
         if problem.name in loops:
             parts.append(source.part(number, problem))
-        elif problem.name in attentions:
-            own = number if len(program.problems) > 1 else None
+            continue
+        own = number if len(program.problems) > 1 else None
+        left = workspace.get(problem.name, ())
+        if problem.name in attentions:
             source_of = _attention_source(own, problem.name, programs, plan, shown)
-            source_of = replace(source_of, workspace=workspace.get(problem.name, ()))
-            parts.append(_attention_part(dialect, source_of))
+            parts.append(_attention_part(dialect, replace(source_of, workspace=left)))
         else:
-            parts.append(_product_part(dialect, _product_source(number, problem.name, programs, plan, shown)))
+            product = _product_source(number, problem.name, programs, plan, shown)
+            parts.append(_product_part(dialect, replace(product, workspace=left), own))
     return tuple(parts)
 
 
@@ -90,8 +92,8 @@ def _attention_source(
     )
 
 
-def _product_part(dialect: ProgramDialect, source: ProductSource) -> Part:
-    return _part_of(dialect, dialect.product(source), source.plan.variants[0].kernel, source.number)
+def _product_part(dialect: ProgramDialect, source: ProductSource, number: int | None) -> Part:
+    return _part_of(dialect, dialect.product(source), source.plan.variants[0].kernel, number)
 
 
 def _attention_part(dialect: ProgramDialect, source: AttentionSource) -> Part:
