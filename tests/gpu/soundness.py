@@ -47,6 +47,7 @@ RESOURCE_RULES = (
     "printed_three_consumers",
     "printed_three_fused",
     "printed_three_int8",
+    "printed_planes_direct",
     "printed_staged_plain",
     "printed_staged_fused",
 )
