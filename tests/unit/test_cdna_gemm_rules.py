@@ -163,7 +163,8 @@ def test_a_type_that_no_kernel_multiplies_is_told_those_that_are(device: Device)
     with pytest.raises(NoLegalCandidateError) as caught:
         solve_gemm(replace(BF16, in_dtype="fp64", in_bytes=8, out_dtype="fp64", out_bytes=8), device)
     narrow = "int8 or fp8_e4m3 or " + ("" if device is MI300X else "fp8_e5m2 or ")
-    assert str(caught.value).endswith(f"= nearest legal: in_dtype = {narrow}fp16 or bf16 or fp32 instead of fp64")
+    wide = "fp32 or tf32" if device is H200 else "fp32"
+    assert str(caught.value).endswith(f"= nearest legal: in_dtype = {narrow}fp16 or bf16 or {wide} instead of fp64")
 
 
 def test_devices_of_one_arch_get_plans_of_their_own() -> None:
