@@ -164,8 +164,8 @@ VARIANTS = (
         b_vector=1,
         in_flight=16,
     ),
-    # predicted 4.1 us, bound by smem: 1 grid waves, 73% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x64x64, predicted 4.1 us
+    # predicted 4.5 us, bound by smem: 1 grid waves, 73% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x64x64, predicted 4.5 us
     Variant(
         name="ragged_tma",
         **CASE_RAGGED,
