@@ -51,6 +51,7 @@ RESOURCE_RULES = (
 # Rules on whose far side the compiler's choices vary: some kernels spill, the nearest one need not. frontier.csv has
 # what was compiled there, docs/cdna_gemm.md the counts.
 NOT_MONOTONE = ("printed_converted", "printed_wide", "printed_deep", "printed_pieces", "printed_registers")
+MONOTONE = tuple(rule for rule in RESOURCE_RULES if rule not in NOT_MONOTONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +109,13 @@ def _inside(target: str, name: str, base: Base, folder: Path, point: Point, why:
     return Sample(package, target, name, why, shown(point), True, candidate.number("thread_regs"))
 
 
-def outside(target: str, name: str, base: Base, folder: Path) -> list[Callable[[], Sample]]:
-    """Return what writes the nearest points outside of the resource rules of one set."""
+def outside(
+    target: str, name: str, base: Base, folder: Path, rules: Sequence[str] = RESOURCE_RULES
+) -> list[Callable[[], Sample]]:
+    """Return what writes the nearest points outside of rules of one set."""
     return [
         partial(_outside, target, name, base, folder / f"{name}_{rule}", point, rule)
-        for rule in RESOURCE_RULES
+        for rule in rules
         if base.bound.rules.rule(rule) is not None
         for point in edge_points(base.bound, rule, 1).outside
     ]
@@ -159,11 +162,12 @@ def _outside_problem(sample: Sample, exceeds: bool) -> str:
 
 
 def of_set(target: str, name: str, options: argparse.Namespace, picked: random.Random | None) -> list[Outcome]:
-    """Judge the samples of a set, or one of each direction."""
+    """Judge the samples of a set, or, where `picked` takes them, one inside and one outside of a rule with an edge."""
     base = sets()[name](target)
     with tempfile.TemporaryDirectory(prefix="kgen-soundness-") as scratch:
         groups = [make(target, name, base, Path(scratch)) for make in DIRECTIONS[options.direction]]
         if picked is not None:
+            groups = [inside(target, name, base, Path(scratch)), outside(target, name, base, Path(scratch), MONOTONE)]
             groups = [[picked.choice(found)] for found in groups if found]
         return list(judged([write() for found in groups for write in found], options.processes))
 
