@@ -41,6 +41,7 @@ REGISTER_RULES = (
     "printed_full",
     "printed_parts",
     "printed_pieces",
+    "printed_computed",
     "printed_registers",
 )
 AXES = (

@@ -252,9 +252,9 @@ def rules_default_staged(v):
             "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "in_transit <= 240 when a_major == mn or b_major == mn or a_align < 16 or b_align < 16",
+            "in_transit <= 240",
             in_transit <= 240,
-            "each piece of a k step has a row that may lie outside, in scalar registers",
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
             "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
@@ -390,9 +390,9 @@ def rules_default_staged_any(v):
             "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "in_transit <= 240 when a_major == mn or b_major == mn or a_align < 16 or b_align < 16",
+            "in_transit <= 240",
             in_transit <= 240,
-            "each piece of a k step has a row that may lie outside, in scalar registers",
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
             "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",

@@ -447,6 +447,11 @@ def rules_default_0_b_direct_0(v):
             "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
+        ),
+        (
             "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
             acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs,
             "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
@@ -570,9 +575,9 @@ def rules_default_0_staged_any_0(v):
             "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "in_transit <= 240 when a_major == mn or b_major == mn or a_align < 16 or b_align < 16",
+            "in_transit <= 240",
             in_transit <= 240,
-            "each piece of a k step has a row that may lie outside, in scalar registers",
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
             "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",

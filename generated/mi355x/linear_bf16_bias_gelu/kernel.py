@@ -381,15 +381,15 @@ def rules_default_staged_any(v):
             "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when load_path == staged and store_path == vector and mma == 16 and split_k > 1 "
-            "and (a_align < 16 or b_align < 16) and thread_regs <= 256",
+            "acc_regs < 128 when load_path == staged and input_ops == 0 and store_path == vector and mma == "
+            "16 and split_k > 1 and (a_align < 16 or b_align < 16) and thread_regs <= 256",
             (v.mma != 16 or v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
             "a k step that is put together from pieces and starts where the part does needs what full sums leave",
         ),
         (
-            "in_transit <= 240 when a_major == mn or b_major == mn or a_align < 16 or b_align < 16",
+            "in_transit <= 240",
             in_transit <= 240,
-            "each piece of a k step has a row that may lie outside, in scalar registers",
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
             "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
