@@ -1,5 +1,6 @@
 """The view of `README.md`: the device with its sources, the roofline, when to stop, and what SASS must show."""
 
+from kgen.package.dynamic_words import interval_rows
 from kgen.package.parts import Evidence, PackageParts
 from kgen.package.plan_words import number_text, quantities_used, source_rows, words
 from kgen.package.views import FactRow, ReadmeView, RooflineRow, TargetRow
@@ -43,6 +44,8 @@ def readme_view(parts: PackageParts) -> ReadmeView:
         ridge=_ridge(parts),
         hardware=tuple(FactRow(words(n), number_text(q), q.source, str(q.confidence)) for n, q in used),
         roofline=tuple(_roofline(parts, work) for work in work_of(parts)),
+        extent=parts.plan.dynamic.extent.name if parts.plan.dynamic else "",
+        intervals=interval_rows(parts.plan),
         stop_conditions=STOP_CONDITIONS,
         targets=tuple(TargetRow(e.variant, _target(e)) for e in parts.evidence),
         sources=source_rows(parts.plan),

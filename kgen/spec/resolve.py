@@ -14,6 +14,7 @@ from kgen.errors.spec import (
 from kgen.ir.dtype import DType
 from kgen.ir.tensor import ExtentRange
 from kgen.spec.document import InputBlock, RangeBlock, SpecDocument
+from kgen.spec.dynamic import check_inputs, dynamic_extent, tested_cases
 from kgen.spec.model import (
     Accepts,
     Case,
@@ -38,9 +39,14 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
     """Return the spec that a document means; `folder` is where its file references are looked up."""
     extents = tuple((name, _extent(document, name, extent)) for name, extent in checked.extents.items())
     inputs = tuple(_input(document, name, block, dict(extents)) for name, block in checked.inputs.items())
-    cases = _cases(document, checked, dict(extents))
+    dynamic = dynamic_extent(document, checked, dict(extents))
+    cases = (
+        tested_cases(document, checked, dict(extents), dynamic) if dynamic else _cases(document, checked, dict(extents))
+    )
     for spec in inputs:
         _check_strides(document, spec, cases)
+    if dynamic:
+        check_inputs(document, inputs, cases, dynamic)
     reference = resolve_reference(document, ("reference",), checked.reference, folder)
     _check_signature(document, reference, inputs)
     incumbent = checked.incumbent
@@ -58,6 +64,7 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         resolve_reference(document, ("incumbent",), incumbent, folder) if incumbent else None,
         checked.operator,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
+        dynamic,
     )
 
 

@@ -48,7 +48,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         stores_by_tma=by_tma,
         store="tma_d, gD, sD" if by_tma else "mD",
         d="tma_d, mD" if by_tma else "mD",
-        boxes=boxes,
+        boxes=(f"return {boxes}",),
         to_smem_atom=to_smem_atom[form.d.dtype.bytes == 4],
         k_steps="k_share(v)[1]" if has_parts(plan) else "-(-v.k // v.tile_k)",
         units="sm_count * v.resident" if several else "sm_count",
@@ -60,6 +60,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         mma_op=_mma_op(multiplied),
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
+        start="tile_m // v.cluster_m",
     )
 
 
@@ -114,7 +115,17 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             parts = ["k_share"] if "split" in kinds else []
             loads = _once(_loads(kind) for kind in kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
-            names = ["tiles", *multiplied.operands(columns), *parts, *loads, multiplied.mainloop, *tail, store]
+            run_time = ["at_run_time"] if view.extent else []
+            names = [
+                *run_time,
+                "tiles",
+                *multiplied.operands(columns),
+                *parts,
+                *loads,
+                multiplied.mainloop,
+                *tail,
+                store,
+            ]
             names += [*consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 

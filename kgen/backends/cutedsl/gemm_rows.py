@@ -1,5 +1,6 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
+from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
@@ -66,6 +67,7 @@ _STAGED_FIELDS = (
 def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     """Return the fields of the emitted `Variant`; `fused` names the epilogue's tensors."""
     kinds = {kind_of(v) for v in plan.variants}
+    exchanged = (EXCHANGED_FIELD,) if mixes(plan) else ()
     stride = "  # of (m, n, *batch); 0 along an axis that the tensor does not have"
     extra = tuple(FieldView(f"{name}_stride", "tuple[int, ...]", stride) for name in fused)
     if "no_k" in kinds:
@@ -81,7 +83,7 @@ def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     staged = _STAGED_FIELDS if "staged" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+    return (*problem, *extra, *exchanged, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
 
 
 def has_parts(plan: GemmPlan) -> bool:

@@ -21,7 +21,10 @@ class DeviceView:
     that run at once, `resident` those of one SM, which are several where it `shares_units`;
     `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
-    operand's edge.
+    operand's edge. `start` is the first k step of a tile with exchanged operands.
+
+    Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
+    both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
     """
 
     tensors: tuple[TensorView, ...]
@@ -39,7 +42,7 @@ class DeviceView:
     stores_by_tma: bool
     store: str
     d: str
-    boxes: str
+    boxes: tuple[str, ...]
     to_smem_atom: str
     k_steps: str
     units: str
@@ -51,6 +54,12 @@ class DeviceView:
     mma_op: tuple[str, ...]
     along_k: str
     zero: str
+    start: str
+    extent: str = ""
+    row: str = "v"
+    at_launch: tuple[str, ...] = ()
+    at_start: tuple[str, ...] = ()
+    in_row: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +81,51 @@ class PlanEntryView:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanView:
+    """The table of the host function where every extent is a constant: an entry a case."""
+
+    entries: tuple[PlanEntryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalView:
+    """Values of an extent of run time, up to `last`, and what serves them: a dict of variants and base alignments."""
+
+    last: int
+    choices: str
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicPlanView:
+    """The table of the host function where the extent `name` is known at run time, as `axis` of an `argument`.
+
+    `check` opens the block that refuses other shapes.
+    """
+
+    name: str
+    rows: tuple[IntervalView, ...]
+    argument: int
+    axis: int
+    check: tuple[str, ...]
+    result_shape: str
+    result_stride: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostView:
     """What the template of the host code reads.
 
-    `compiled` is what one call of `compiled` gives, `function` the names it is unpacked to, `call` the launch.
+    `table` says which variants serve which shapes, `lookup` asks it; `accepts` is the statement that says what is
+    accepted, where the signatures do not. `compiled` is what one call of `compiled` gives, `function` the names it is
+    unpacked to, `call` the launch.
     """
 
     name: str
     load_paths: tuple[str, ...]
     signatures: tuple[SignatureView, ...]
-    plan: tuple[PlanEntryView, ...]
+    table: tuple[str, ...]
+    lookup: str
+    accepts: tuple[str, ...]
     head: tuple[str, ...]  # of the host function
     tensors: tuple[str, ...]
     first: str

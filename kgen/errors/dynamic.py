@@ -1,0 +1,42 @@
+"""Refusals where an extent is left to run time, and no one kernel could serve all its values."""
+
+from kgen.errors.base import UnsupportedError
+
+
+class DynamicProgramError(UnsupportedError):
+    """A program that is not one product, or a product on ordinary cores."""
+
+    message = (
+        "{extent} is left to run time, and {found}: kernels take an extent at run time in a product by wgmma alone"
+    )
+    remedy = "list cases that bind {extent}: each becomes a variant of the kernel"
+
+
+class DynamicMeaningError(UnsupportedError):
+    """What follows from the extent is not m or n of the product, and nothing else."""
+
+    message = (
+        "{extent} is left to run time, and it is no side, m or n, of the product alone that follows from it: {found}"
+    )
+    remedy = "list cases that bind {extent}: each becomes a variant of the kernel"
+
+
+class DynamicResultError(UnsupportedError):
+    """A result whose strides follow from the extent."""
+
+    message = "{extent} is left to run time, and the strides of {tensor} follow from it"
+    remedy = "let {extent} be the slowest axis of {tensor}, or list cases that bind {extent}"
+
+
+class DynamicBackendError(UnsupportedError):
+    """A back-end whose kernels take no extent at run time."""
+
+    message = "{extent} is left to run time, and the kernels for {isa} ({device}) have all extents as constants"
+    remedy = "list cases that bind {extent}: each becomes a variant of the kernel; or leave out the target {device}"
+
+
+class DynamicOperatorError(UnsupportedError):
+    """An operator of torch.library whose results follow from an extent of run time."""
+
+    message = "{extent} is left to run time, and `operator` describes results of fixed shapes"
+    remedy = "leave out `operator`, or list cases that bind {extent}"
