@@ -1,6 +1,6 @@
 """Refusals where an extent is left to run time, and no one kernel could serve all its values."""
 
-from kgen.errors.base import UnsupportedError
+from kgen.errors.base import BadInputError, UnsupportedError
 
 
 class DynamicProgramError(UnsupportedError):
@@ -40,3 +40,10 @@ class DynamicOperatorError(UnsupportedError):
 
     message = "{extent} is left to run time, and `operator` describes results of fixed shapes"
     remedy = "leave out `operator`, or list cases that bind {extent}"
+
+
+class DynamicAxesError(BadInputError):
+    """Axes of a callable's tensors that cannot be left to run time."""
+
+    message = "dynamic axes: {reason}"
+    remedy = 'give argument, axis and range of one extent, e.g. dynamic={{"x": {{0: (1, 8192)}}}}'

@@ -8,12 +8,12 @@ from kgen.errors.package import ShapesError
 from kgen.ir.problem import ProblemTensor
 from kgen.ir.program import Buffer
 from kgen.package.constraints import constraints_of
-from kgen.package.dynamic_words import dynamic_json, served
 from kgen.package.folder import GENERATOR, text_digest
 from kgen.package.incumbent import incumbent_json
 from kgen.package.limits import worst_rel_err
 from kgen.package.parts import Evidence, PackageParts
 from kgen.package.work import work_of
+from kgen.planning.dynamic_words import dynamic_json, served
 from kgen.planning.plan import Plan, Variant
 from kgen.render.digest import template_digests
 from kgen.spec.model import FixedAxis

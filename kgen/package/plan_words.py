@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kgen.families.attention.cost import FITTED as FITTED_OF_ATTENTION
 from kgen.families.gemm.cost import FITTED
-from kgen.package.dynamic_words import served
 from kgen.package.parts import product_dtype
 from kgen.package.views import RejectionRow, SourceRow, VariantRow
+from kgen.planning.dynamic_words import served
 from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant

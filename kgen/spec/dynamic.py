@@ -4,6 +4,8 @@ A spec without cases whose extents have one range leaves that one to run time. I
 a test each.
 """
 
+from collections.abc import Mapping
+
 from kgen.errors.spec import (
     CasesAndTestsError,
     DynamicStrideError,
@@ -20,6 +22,7 @@ from kgen.spec.model import Case, DynamicExtent, InputSpec, input_type
 from kgen.spec.yaml_text import Document
 
 MOST = 2**31 - 1  # kernels count in 32 bits
+DynamicAxes = Mapping[str, Mapping[int, tuple[int, int]]]  # argument -> axis -> lowest and highest extent
 Extents = dict[str, int | ExtentRange]
 
 

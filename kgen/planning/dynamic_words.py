@@ -1,25 +1,8 @@
-"""An extent of run time in the texts of a package: the table of its values and the plans that serve them."""
+"""An extent of run time in words: what plan.json and `kgen solve` say of its table and of the plans in it."""
 
 from dataclasses import asdict
 
-from kgen.package.views import IntervalRow
 from kgen.planning.plan import Plan, Variant
-
-
-def interval_rows(plan: Plan) -> tuple[IntervalRow, ...]:
-    """Return the rows of the table; none where every extent is a constant."""
-    if plan.dynamic is None:
-        return ()
-    return tuple(
-        IntervalRow(
-            values=_values(i.first, i.last),
-            variants=", then ".join(i.variants),
-            predicted=f"{i.time_us:.1f} us",
-            best=f"{i.best_us:.1f} us",
-            because=i.because,
-        )
-        for i in plan.dynamic.intervals
-    )
 
 
 def dynamic_json(plan: Plan) -> dict[str, object]:
@@ -46,8 +29,9 @@ def served(plan: Plan, variant: Variant) -> str:
         if variant.name in i.variants:
             joins = bool(runs) and runs[-1][1] + plan.dynamic.extent.multiple_of >= i.first
             runs = [*runs[:-1], (runs[-1][0], i.last)] if joins else [*runs, (i.first, i.last)]
-    return f"{plan.dynamic.extent.name} in {', '.join(_values(*run) for run in runs)}"
+    return f"{plan.dynamic.extent.name} in {', '.join(values_text(*run) for run in runs)}"
 
 
-def _values(first: int, last: int) -> str:
+def values_text(first: int, last: int) -> str:
+    """Return a run of neighbouring values."""
     return str(first) if first == last else f"{first}..{last}"
