@@ -42,6 +42,13 @@ class DynamicOperatorError(UnsupportedError):
     remedy = "leave out `operator`, or list cases that bind {extent}"
 
 
+class DynamicTuneError(UnsupportedError):
+    """A search over choices for one case, where cases share plans."""
+
+    message = "{extent} is left to run time, and a measurement of one value would decide for others"
+    remedy = "list cases that bind {extent} to tune each of them, or decide axes in `fixed`"
+
+
 class DynamicAxesError(BadInputError):
     """Axes of a callable's tensors that cannot be left to run time."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import emitted_specs
 import pytest
+from command_line import kgen, kgen_json
 
 from kgen.errors.base import UnsupportedError
 from kgen.errors.dynamic import (
@@ -14,6 +15,7 @@ from kgen.errors.dynamic import (
     DynamicOperatorError,
     DynamicProgramError,
     DynamicResultError,
+    DynamicTuneError,
 )
 from kgen.ir.tensor import ExtentRange
 from kgen.pipeline import run
@@ -22,6 +24,7 @@ from kgen.spec.dynamic import representative
 from kgen.spec.load import parse_spec
 from kgen.spec.model import Spec
 from kgen.target import load_device
+from kgen.tune import goal_of
 
 
 def dynamic_of(name: str) -> Dynamic:
@@ -207,5 +210,24 @@ def test_what_no_kernel_takes_at_run_time(text: str, error: type[UnsupportedErro
     assert isinstance(refusal(text), error)
 
 
+def test_no_value_is_tuned_for_others() -> None:
+    with pytest.raises(DynamicTuneError) as found:
+        goal_of(spec_from(emitted_specs.DYNAMIC), "h200")
+    assert found.value.where is not None and "M is left to run time" in str(found.value)
+
+
 def test_an_operator_describes_fixed_shapes() -> None:
     assert isinstance(refusal(f"{emitted_specs.DYNAMIC}operator: mine::linear\n"), DynamicOperatorError)
+
+
+def test_solve_shows_the_table(tmp_path: Path) -> None:
+    (tmp_path / "dynamic.yaml").write_text(emitted_specs.DYNAMIC)
+    asked = ("solve", "dynamic.yaml", "--target", "h200")
+    (result,) = kgen_json(tmp_path, *asked)["results"]
+    assert result["extent"] == "M" and result["range"] == [1, 1024]
+    assert [row["last"] for row in result["table"]] == [i.last for i in dynamic_of("dynamic").intervals]
+    assert {v["name"] for v in result["variants"]} == {v.name for v in emitted_specs.plan_of("dynamic").variants}
+    shown = kgen(tmp_path, *asked).stdout
+    assert "which plan serves which M" in shown and "--case M_1024" in shown
+    (ranked,) = kgen_json(tmp_path, *asked, "--case", "M_64", "--top", "1")["results"]
+    assert ranked["facts"]["m"] == 64
