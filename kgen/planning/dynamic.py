@@ -12,10 +12,21 @@ import numpy as np
 from kgen.ir.tensor import ExtentRange
 from kgen.rules.solve import LegalSet, Point
 
-TOLERANCE = 0.03  # how far behind the best candidate a plan may be before another one is added
-MOST_PLANS = 8  # for aligned operands; each is compiled by itself when it is first needed
-MOST_PLANS_OF_ANY_BASE = 2  # of the kernels that are there to be right
-SWITCH = 0.01  # how far behind the best of the plans one may be before the table goes over to it
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many plans there may be for values up to `FEW` and for larger ones; each is compiled when first needed."""
+
+    few: int
+    many: int
+
+
+FEW = 64  # rows below which the operand of the other side is all that is read
+# The model tells kernels of few rows apart by a percent, where they differ by ten: 15.2 us against 13.7 us at M = 16,
+# N = K = 4096 on an H200. There, what it prefers is taken.
+TOLERANCE_OF_FEW, TOLERANCE = 0.005, 0.03  # how far behind the best candidate before another plan is added
+ALIGNED, ANY_BASE = Limits(3, 6), Limits(1, 2)  # kernels for any base are there to be right
+SWITCH = 0.005  # how far behind the best of the plans one may be before the table goes over to it
 _NEAR, _FAR = 64, 2048  # the grid has multiples of 64 up to here, and then of 128
 _GROWTH = 1.05  # least ratio of neighbours in the grid far out
 
@@ -60,13 +71,16 @@ def grid_of(extent: ExtentRange) -> tuple[int, ...]:
     return (*sorted({lowest, *inside} - {highest}), highest)
 
 
-def choose(extent: ExtentRange, solved: Solved, most: int) -> Choice:
-    """Return at most `most` plans and their table. The same range and times give the same choice."""
+def choose(extent: ExtentRange, solved: Solved, limits: Limits) -> Choice:
+    """Return few plans and their table. The same range and times give the same choice."""
     grid = grid_of(extent)
     points, times = _times(grid, extent, solved)
     best = times.min(axis=0)
-    ratios = times / best
-    kept = _few(ratios, _weights(grid), most)
+    parts = (
+        _Part(times / best, np.where(np.array(grid) <= FEW, _weights(grid), 0.0), TOLERANCE_OF_FEW, limits.few),
+        _Part(times / best, np.where(np.array(grid) > FEW, _weights(grid), 0.0), TOLERANCE, limits.many),
+    )
+    kept = list(dict.fromkeys(row for part in parts if part.weights.any() for row in _few(part)))
     reaches = _reaches(grid, extent, times[kept], best)
     used = sorted({r.plan for r in reaches}, key=lambda plan: next(i for i, r in enumerate(reaches) if r.plan == plan))
     numbered = {plan: number for number, plan in enumerate(used)}
@@ -103,43 +117,57 @@ def _weights(grid: tuple[int, ...]) -> np.ndarray:
     return np.array([1.0 if (at & (at - 1)) == 0 else min(float(np.log2(at / before)), 1.0) for before, at in pairs])
 
 
-def _few(ratios: np.ndarray, weights: np.ndarray, most: int) -> list[int]:
-    """Return the rows of few candidates that are nearly best: as few as meet `TOLERANCE`, at most `most`.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Candidates by values: times as ratios to the best, what each value counts, and how few plans are to be found."""
+
+    ratios: np.ndarray
+    weights: np.ndarray
+    tolerance: float
+    most: int
+
+    def lost(self, rows: list[int]) -> float:
+        """Return what some rows together lose."""
+        return float(self.losses(self.ratios[rows].min(axis=0)[None])[0])
+
+    def best_with(self, kept: list[int]) -> int:
+        """Return the row that, added to those kept, loses least; of equal ones the first in the order of the rules."""
+        covered = np.minimum(self.ratios[kept].min(axis=0), self.ratios) if kept else self.ratios
+        return int(np.argmin(self.losses(covered)))
+
+    def losses(self, ratios: np.ndarray) -> np.ndarray:
+        """Return what sets of plans lose: beyond the tolerance it counts a hundred times; no plan at all, most."""
+        lost = np.minimum(ratios, 1e3) - 1
+        return np.asarray((lost + 100 * np.maximum(lost - self.tolerance, 0)) @ self.weights)
+
+    def suffice(self, rows: list[int]) -> bool:
+        """Return whether some rows are within the tolerance at every value that counts."""
+        return bool(rows) and bool((self.ratios[rows].min(axis=0)[self.weights > 0] <= 1 + self.tolerance).all())
+
+
+def _few(part: _Part) -> list[int]:
+    """Return the rows of few candidates that are nearly best: as few as are within the tolerance, or `most`.
 
     One is added after the other, each time the one that helps most; then each is exchanged for a better one while there
     is any.
     """
     kept: list[int] = []
-    while len(kept) < most and (not kept or (ratios[kept].min(axis=0) > 1 + TOLERANCE).any()):
-        kept = _exchanged(ratios, weights, [*kept, _best(ratios, weights, kept)])
+    while len(kept) < part.most and not part.suffice(kept):
+        kept = _exchanged(part, [*kept, part.best_with(kept)])
     return kept
 
 
-def _exchanged(ratios: np.ndarray, weights: np.ndarray, kept: list[int]) -> list[int]:
-    cost = _cost(ratios[kept].min(axis=0)[None], weights)[0]
+def _exchanged(part: _Part, kept: list[int]) -> list[int]:
+    lost = part.lost(kept)
     while True:
         for place in range(len(kept)):
             others = [row for i, row in enumerate(kept) if i != place]
-            row = _best(ratios, weights, others)
-            tried = [*others[:place], row, *others[place:]]
-            found = _cost(ratios[tried].min(axis=0)[None], weights)[0]
-            if found < cost * (1 - 1e-9):
-                kept, cost = tried, found
+            tried = [*others[:place], part.best_with(others), *others[place:]]
+            if (found := part.lost(tried)) < lost * (1 - 1e-9):
+                kept, lost = tried, found
                 break
         else:
             return kept
-
-
-def _best(ratios: np.ndarray, weights: np.ndarray, kept: list[int]) -> int:
-    """Return the row that, added to those kept, costs least; of equal ones the first in the order of the rules."""
-    covered = np.minimum(ratios[kept].min(axis=0), ratios) if kept else ratios
-    return int(np.argmin(_cost(covered, weights)))
-
-
-def _cost(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return what sets of plans lose: what lies beyond the tolerance counts a hundred times; no plan at all, most."""
-    lost = np.minimum(ratios, 1e3) - 1
-    return np.asarray((lost + 100 * np.maximum(lost - TOLERANCE, 0)) @ weights)
 
 
 def _reaches(grid: tuple[int, ...], extent: ExtentRange, times: np.ndarray, best: np.ndarray) -> tuple[Reach, ...]:

@@ -17,7 +17,7 @@ from kgen.families.gemm.form import GemmForm
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
 from kgen.planning.candidates import legal_set, solve_gemm
-from kgen.planning.dynamic import MOST_PLANS, MOST_PLANS_OF_ANY_BASE, Choice, Reach, choose
+from kgen.planning.dynamic import ALIGNED, ANY_BASE, SWITCH, Choice, Limits, Reach, choose
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.plan import RUNNERS_UP, Dynamic, Guard, Interval, Plan
 from kgen.planning.plan_gemm import GemmRequest, GemmVariant
@@ -110,23 +110,23 @@ def _classes(form: DynamicForm, extent: DynamicExtent, request: GemmRequest) -> 
         request = request.with_axes(swap=request.fixed.get("swap", 0))
     base = request.base_align
     if base >= MAX_ALIGN_BYTES or request.facts(some, base) != request.facts(some, MAX_ALIGN_BYTES):
-        aligned = _class(form, extent, request, MAX_ALIGN_BYTES, MOST_PLANS)
+        aligned = _class(form, extent, request, MAX_ALIGN_BYTES, ALIGNED)
         yield aligned
         if base >= MAX_ALIGN_BYTES:
             return
         request = request.with_axes(store_path=dict(aligned.choice.plans[0])["store_path"]).without_bulk_loads()
-        yield _class(form, extent, request, base, MOST_PLANS_OF_ANY_BASE)
+        yield _class(form, extent, request, base, ANY_BASE)
     else:
-        yield _class(form, extent, request, base, MOST_PLANS)
+        yield _class(form, extent, request, base, ALIGNED)
 
 
-def _class(form: DynamicForm, extent: DynamicExtent, request: GemmRequest, base_align: int, most: int) -> _Class:
+def _class(form: DynamicForm, extent: DynamicExtent, request: GemmRequest, base_align: int, limits: Limits) -> _Class:
     def solved(value: int) -> tuple[LegalSet, np.ndarray]:
         facts = request.facts(form.at(value), base_align)
         legal = legal_set(facts, request.device, fixed=request.fixed)
         return legal, rank_gemm(legal.columns, facts, request.device).total
 
-    choice = choose(extent.range, solved, most)
+    choice = choose(extent.range, solved, limits)
     if any(dict(plan)["load_path"] == "simt" for plan in choice.plans):
         found = "the product runs on ordinary cores"
         raise DynamicProgramError(where=extent.where, extent=extent.name, found=found)
@@ -192,4 +192,6 @@ def _because(reach: Reach) -> str:
     values = "at its upper end" if reach.points == 1 else f"at all {reach.points} values that were ranked in it"
     if behind < 5e-4:
         return f"the best candidate {values}"
-    return f"of the plans the best, or within 1% of it; at most {behind:.1%} behind the best candidate {values}"
+    return (
+        f"of the plans the best, or within {SWITCH:.1%} of it; at most {behind:.1%} behind the best candidate {values}"
+    )

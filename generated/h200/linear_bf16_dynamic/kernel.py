@@ -1,17 +1,23 @@
 """linear_bf16_dynamic: D[m, n] = sum over k of A[m, k] * B[n, k]
 
-A is x, B is weight; bf16 products, fp32 sums, bf16 result.
+A is weight, B is x; bf16 products, fp32 sums, bf16 result.
 
 Target: h200 (sm_90a, 132 SMs); the grid follows the SMs of the device that it runs on.
 Variant from_1_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
   k each with wgmma, and add the parts up in a fixed order through each other's smem.
-  tile 64x64x64, 12 stages, cluster 1x1x2 (m, n, k), 256 threads, 214016 bytes of smem,
-  64 tiles in 1 grid waves, 97% full, at M = 64
+  m runs along the columns of the result: it has few rows,
+  tile 128x16x64, 11 stages, cluster 1x1x4 (m, n, k), 256 threads, 220160 bytes of smem,
+  32 tiles in 1 grid waves, 100% full, at M = 16
 Variant from_17_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   m runs along the columns of the result: it has few rows,
   tile 64x16x64, 12 stages, cluster 1x2, 256 threads, 128000 bytes of smem,
   128 tiles in 1 grid waves, 97% full, at M = 32
+Variant from_33_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
+  groups multiply with wgmma.
+  m runs along the columns of the result: it has few rows,
+  tile 64x32x64, 12 stages, cluster 1x2, 256 threads, 156672 bytes of smem,
+  128 tiles in 1 grid waves, 97% full, at M = 64
 Variant from_65_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   tile 64x64x64, 12 stages, cluster 1x2, 256 threads, 214016 bytes of smem,
@@ -38,9 +44,14 @@ Variant from_769_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA
   1024 tiles in 8 grid waves, 97% full, at M = 8192
 Variant from_1_staged_any (any base address): operands pass through the registers of a producer warp group; consumer
   warp groups multiply with wgmma.
-  tile 64x32x64, 11 stages, cluster 1x1, 256 threads, 144384 bytes of smem,
-  512 tiles in 4 grid waves, 97% full, at M = 256
-Variant from_257_staged_any (any base address): operands pass through the registers of a producer warp group;
+  m runs along the columns of the result: it has few rows,
+  tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
+  256 tiles in 2 grid waves, 97% full, at M = 64
+Variant from_65_staged_any (any base address): operands pass through the registers of a producer warp group;
+  consumer warp groups multiply with wgmma.
+  tile 128x64x64, 5 stages, cluster 1x1, 384 threads, 156672 bytes of smem,
+  256 tiles in 2 grid waves, 97% full, at M = 512
+Variant from_513_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   tile 192x192x64, 3 stages, cluster 1x1, 512 threads, 197632 bytes of smem,
   946 tiles in 8 grid waves, 90% full, at M = 8192
@@ -122,18 +133,6 @@ class Variant:
     in_flight: int = 0  # elements that a producer thread loads before it waits for the first
 
 
-CASE_M = {  # m is the largest one: a call has its own
-    "m": 8192,
-    "n": 4096,
-    "k": 4096,
-    "batch": (),
-    "a_batch": (),
-    "b_batch": (),
-    "a_stride": (4096, 1),
-    "b_stride": (4096, 1),
-    "d_stride": (4096, 1),
-    "exchanged": False,
-}
 CASE_M_EXCHANGED = {  # operands exchanged, n is the largest one: a call has its own
     "m": 4096,
     "n": 8192,
@@ -146,29 +145,41 @@ CASE_M_EXCHANGED = {  # operands exchanged, n is the largest one: a call has its
     "d_stride": (1, 4096),
     "exchanged": True,
 }
+CASE_M = {  # m is the largest one: a call has its own
+    "m": 8192,
+    "n": 4096,
+    "k": 4096,
+    "batch": (),
+    "a_batch": (),
+    "b_batch": (),
+    "a_stride": (4096, 1),
+    "b_stride": (4096, 1),
+    "d_stride": (4096, 1),
+    "exchanged": False,
+}
 VARIANTS = (
-    # predicted 13.7 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
-    # next best: 64x32x64, predicted 12.6 us
+    # predicted 13.3 us, bound by memory: 1 grid waves, 100% full; x on 16 bytes, weight on 16 bytes, at M = 16
+    # next best: 64x16x64, predicted 13.3 us
     Variant(
         name="from_1_tma",
-        **CASE_M,
+        **CASE_M_EXCHANGED,
         load_path="split",
-        tile_m=64,
-        tile_n=64,
+        tile_m=128,
+        tile_n=16,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=12,  # 214016 bytes of smem in all
+        stages=11,  # 220160 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=56,
-        consumer_registers=240,  # 32 of them accumulators
-        cluster_k=2,
-        shares_m=1,
-        shares_n=2,
-        store_n=32,
+        consumer_registers=240,  # 16 of them accumulators
+        cluster_k=4,
+        shares_m=2,
+        shares_n=1,
+        store_n=16,
         store_buffers=2,
     ),
     # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 32
@@ -193,6 +204,30 @@ VARIANTS = (
         shares_m=1,
         shares_n=1,
         store_n=16,
+        store_buffers=2,
+    ),
+    # predicted 12.6 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
+    # next best: 64x32x64, predicted 12.7 us
+    Variant(
+        name="from_33_tma",
+        **CASE_M_EXCHANGED,
+        load_path="tma",
+        tile_m=64,
+        tile_n=32,
+        tile_k=64,
+        wg_m=1,
+        wg_n=1,
+        cluster_m=1,
+        cluster_n=2,
+        stages=12,  # 156672 bytes of smem in all
+        group=1,  # keeps what one grid wave reads in L2
+        group_along="n",
+        producer_registers=56,
+        consumer_registers=240,  # 16 of them accumulators
+        cluster_k=1,
+        shares_m=1,
+        shares_n=1,
+        store_n=32,
         store_buffers=2,
     ),
     # predicted 14.2 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 128
@@ -339,28 +374,55 @@ VARIANTS = (
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 318.5 us, bound by staged: 4 grid waves, 97% full; any base address, at M = 256
-    # next best: 128x64x64, predicted 161.1 us
+    # predicted 134.7 us, bound by staged: 2 grid waves, 97% full; any base address, at M = 64
+    # next best: 64x32x64, predicted 82.1 us
     Variant(
         name="from_1_staged_any",
-        **CASE_M,
+        **CASE_M_EXCHANGED,
         load_path="staged",
         tile_m=64,
-        tile_n=32,
+        tile_n=16,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=11,  # 144384 bytes of smem in all
+        stages=12,  # 128000 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=168,
-        consumer_registers=240,  # 16 of them accumulators
+        consumer_registers=240,  # 8 of them accumulators
         cluster_k=1,
         shares_m=1,
         shares_n=1,
-        store_n=32,
+        store_n=16,
+        store_buffers=2,
+        a_vector=1,
+        b_vector=1,
+        in_flight=32,
+    ),
+    # predicted 318.7 us, bound by staged: 2 grid waves, 97% full; any base address, at M = 512
+    # next best: 128x128x64, predicted 213.9 us
+    Variant(
+        name="from_65_staged_any",
+        **CASE_M,
+        load_path="staged",
+        tile_m=128,
+        tile_n=64,
+        tile_k=64,
+        wg_m=2,
+        wg_n=1,
+        cluster_m=1,
+        cluster_n=1,
+        stages=5,  # 156672 bytes of smem in all
+        group=1,  # keeps what one grid wave reads in L2
+        group_along="n",
+        producer_registers=120,
+        consumer_registers=192,  # 32 of them accumulators
+        cluster_k=1,
+        shares_m=1,
+        shares_n=1,
+        store_n=64,
         store_buffers=2,
         a_vector=1,
         b_vector=1,
@@ -369,7 +431,7 @@ VARIANTS = (
     # predicted 2530.2 us, bound by staged: 8 grid waves, 90% full; any base address, at M = 8192
     # next best: 256x160x64, predicted 2403.5 us
     Variant(
-        name="from_257_staged_any",
+        name="from_513_staged_any",
         **CASE_M,
         load_path="staged",
         tile_m=192,
@@ -512,6 +574,11 @@ def rules_split(v):
             "16 divides wg_tile_n and wg_tile_n <= 256",
             not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
+        ),
+        (
+            "tile_n <= 48 and tile_n < m + 16 when swap == 1",
+            not (v.tile_n > 48 or v.tile_n >= 32),
+            "exchanged operands are for few rows of A, padded to 16: 64 and more fill a wgmma as they are",
         ),
         (
             "load_path == tma and cluster_m * cluster_n == 1 when cluster_k > 1",
@@ -818,6 +885,14 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
+def first_step(v, tile_m, tile_n):
+    """The k step that a tile starts at: one of its own where all tiles share the few rows of an operand.
+
+    Else all CTAs ask the L2 for the same lines at once.
+    """
+    return tile_m // v.cluster_m if v.exchanged else cutlass.select_(clusters(v)[0] <= 2, tile_n // v.cluster_n, 0)
+
+
 def major(stride):
     """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
     return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
@@ -886,7 +961,7 @@ def load_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
     first, steps = k_share(v)
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     for step in cutlass.range(steps, unroll=1):
-        k = first + (step + tile_m) % steps  # else all tiles ask for the same rows of B at once
+        k = first + (step + tile_m + tile_n) % steps  # else all tiles ask for the same rows of B at once
         pipe.producer_acquire(state)
         full = pipe.producer_get_barrier(state)
         cute.copy(tma_a, gA[None, tile_m, k, *a_batch], sA[None, state.index], tma_bar_ptr=full)
@@ -917,7 +992,7 @@ def load_tiles(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
         steps = -(-v.k // v.tile_k)
         for step in cutlass.range(steps, unroll=1):
             # clusters start at k of their own: else all ask for the same rows of B at once
-            k = (step + (tile_m // v.cluster_m if v.exchanged else 0)) % steps
+            k = (step + first_step(v, tile_m, tile_n)) % steps
             pipe.producer_acquire(state)
             full = pipe.producer_get_barrier(state)
             at_a, at_b = (None, tile_m, k, *a_batch), (None, tile_n, k, *b_batch)
@@ -1379,6 +1454,11 @@ SIGNATURES = {
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
+    "from_33_tma": (
+        (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # x
+        (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
+        (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
+    ),
     "from_65_tma": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
@@ -1414,7 +1494,12 @@ SIGNATURES = {
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 2),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
-    "from_257_staged_any": (
+    "from_65_staged_any": (
+        (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 2),  # x
+        (cutlass.BFloat16, (4096, 4096), (4096, 1), 2),  # weight
+        (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
+    ),
+    "from_513_staged_any": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 2),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 2),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
@@ -1425,31 +1510,31 @@ SIGNATURES = {
 PLAN = (
     (16, {"from_1_tma": 16, "from_1_staged_any": 1}),
     (32, {"from_17_tma": 16, "from_1_staged_any": 1}),
-    (64, {"from_1_tma": 16, "from_1_staged_any": 1}),
-    (128, {"from_65_tma": 16, "from_1_staged_any": 1}),
-    (256, {"from_129_tma": 16, "from_1_staged_any": 1}),
-    (512, {"from_257_tma": 16, "from_257_staged_any": 1}),
-    (640, {"from_513_tma": 16, "from_257_staged_any": 1}),
-    (768, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (1024, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (1280, {"from_513_tma": 16, "from_257_staged_any": 1}),
-    (1536, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (2048, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (2304, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (2560, {"from_513_tma": 16, "from_257_staged_any": 1}),
-    (3072, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (3200, {"from_513_tma": 16, "from_257_staged_any": 1}),
-    (3840, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (4096, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (4224, {"from_257_tma": 16, "from_257_staged_any": 1}),
-    (4608, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (5120, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (5376, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (6144, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (6400, {"from_513_tma": 16, "from_257_staged_any": 1}),
-    (7168, {"from_769_tma": 16, "from_257_staged_any": 1}),
-    (7680, {"from_641_tma": 16, "from_257_staged_any": 1}),
-    (8192, {"from_769_tma": 16, "from_257_staged_any": 1}),
+    (64, {"from_33_tma": 16, "from_1_staged_any": 1}),
+    (128, {"from_65_tma": 16, "from_65_staged_any": 1}),
+    (256, {"from_129_tma": 16, "from_65_staged_any": 1}),
+    (512, {"from_257_tma": 16, "from_65_staged_any": 1}),
+    (640, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (768, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (1024, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (1280, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (1536, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (2048, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (2304, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (2560, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (3072, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (3200, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (3840, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (4096, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (4224, {"from_257_tma": 16, "from_513_staged_any": 1}),
+    (4608, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (5120, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (5376, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (6144, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (6400, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (7168, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (7680, {"from_641_tma": 16, "from_513_staged_any": 1}),
+    (8192, {"from_769_tma": 16, "from_513_staged_any": 1}),
 )
 
 

@@ -55,12 +55,13 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         resident="v.resident" if several else "1",
         shares_units=several,
         launch_lines=_launch_lines(plan),
-        is_exchanged=variant.is_exchanged,
+        starts_apart=variant.is_exchanged,
         mma_k=multiplied.k,
         mma_op=_mma_op(multiplied),
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
         start="tile_m // v.cluster_m",
+        start_of_part="tile_m",
     )
 
 
@@ -111,14 +112,16 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         case _:
             store = "store_tma" if view.stores_by_tma else "store_direct"
             multiplied = product_of(plan.variants[0].form)
-            columns = view.is_exchanged and view.stores_by_tma
+            columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
             parts = ["k_share"] if "split" in kinds else []
             loads = _once(_loads(kind) for kind in kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
             run_time = ["at_run_time"] if view.extent else []
+            starts = ["first_step"] if view.extent and "tma" in kinds else []
             names = [
                 *run_time,
                 "tiles",
+                *starts,
                 *multiplied.operands(columns),
                 *parts,
                 *loads,

@@ -48,6 +48,10 @@ def with_run_time(view: DeviceView, plan: GemmPlan, names: dict[str, str]) -> De
         at_launch=(f"extent = {extent_code(plan.dynamic, names)}", "row, v = v, at_run_time(v, extent)"),
         at_start=("v = at_run_time(v, extent)",),
         in_row=_in_row(plan),
+        starts_apart=True,
+        start="first_step(v, tile_m, tile_n)",
+        start_of_part="tile_m + tile_n",
+        first_step=_first_step(plan),
     )
 
 
@@ -56,6 +60,15 @@ def _in_row(plan: GemmPlan) -> str:
     assert plan.dynamic is not None
     written, other = f"replace(v, {plan.dynamic.axis}=extent)", "n" if plan.dynamic.axis == "m" else "m"
     exchanged = f"replace(v, {other}=extent)"
+    if mixes(plan):
+        return f"{exchanged} if v.exchanged else {written}"
+    return exchanged if plan.variants[0].is_exchanged else written
+
+
+def _first_step(plan: GemmPlan) -> str:
+    """Return the k step that a tile starts at, as an expression of the row with the extent of a call, and the tile."""
+    exchanged = "tile_m // v.cluster_m"
+    written = "cutlass.select_(clusters(v)[0] <= 2, tile_n // v.cluster_n, 0)"
     if mixes(plan):
         return f"{exchanged} if v.exchanged else {written}"
     return exchanged if plan.variants[0].is_exchanged else written
@@ -75,8 +88,6 @@ def joined(written: DeviceView, exchanged: DeviceView) -> DeviceView:
         b_pointer=_asked(exchanged.b_pointer, written.b_pointer),
         boxes=("if v.exchanged:", *(f"    {line}" for line in exchanged.boxes), *written.boxes),
         to_smem_atom=atom if written.stores_by_tma else written.to_smem_atom,
-        is_exchanged=True,
-        start=f"({_asked(exchanged.start, '0')})",
     )
 
 
