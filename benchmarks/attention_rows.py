@@ -128,3 +128,4 @@ DECODE = tuple(
 )
 PAGED = tuple(replace(row, page=page) for row in DECODE[:2] for page in (16, 64, 256))
 ROWS = (*PREFILL, *DIMS, *GROUPED)
+CANDIDATES = (PREFILL[3], DIMS[0], DIMS[3], DECODE[0])  # of different kinds: whose legal candidates are compared

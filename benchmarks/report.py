@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from report_attention import attention, attention_candidates, attention_random, sanitizer, table
 from shapes import is_large
 
 Record = dict[str, Any]
@@ -26,12 +27,6 @@ A speed counts only against another one of the same process, taken in turn: abso
 
 ![cuBLAS time / kgen time](speed.svg)
 """
-
-
-def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def shape_of(row: Record) -> str:
@@ -269,9 +264,15 @@ PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
         "benchmarks/memory_bound.py --group wide",
         memory_bound,
     ),
+    "attention": ("Attention, prefill", "benchmarks/attention.py", attention),
+    "attention_decode": ("Attention, one query per sequence", "benchmarks/attention.py --decode", attention),
+    "attention_paged": ("Attention, K and V in pages", "benchmarks/attention.py --paged", attention),
+    "attention_candidates": ("Attention, candidates", "benchmarks/attention_candidates.py", attention_candidates),
+    "attention_random": ("Random attention problems", "tests/gpu/attention_random.py", attention_random),
     "random_programs": ("Random programs", "tests/gpu/random_programs.py", random_programs),
     "random_gemms": ("Random products", "tests/gpu/random_gemms.py", random_gemms),
     "public_cases": ("Public bug reports", "tests/gpu/public_cases.py", public_cases),
+    "sanitizer": ("Packages under compute-sanitizer", "tests/gpu/sanitizer.py", sanitizer),
     "soundness": ("Legal candidates", "tests/gpu/soundness.py", soundness),
     "soundness_converse": ("Outside of the rules", "tests/gpu/soundness.py --converse", converse),
 }

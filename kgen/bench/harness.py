@@ -17,6 +17,7 @@ from typing import Any
 
 from kgen.bench.arm_code import build_notes, second_arm
 from kgen.bench.git import commit
+from kgen.bench.gpu_lock import lock_of
 from kgen.bench.measure import TURNS, Measurer, Request
 from kgen.bench.profile import profile_case
 from kgen.bench.record import read_report, require_readable_memory, write_measured
@@ -144,6 +145,7 @@ class _Steps:
 
     def __init__(self, bench: Bench, asked: Asked, logs: Path, progress: Progress) -> None:
         self._bench, self._asked, self._logs, self._progress = bench, asked, logs, progress
+        self._lock = lock_of(bench.gpu)
         logs.mkdir(parents=True, exist_ok=True)
 
     def build(self) -> CheckResult:
@@ -158,7 +160,8 @@ class _Steps:
         self._progress("check: test_kernel.py")
         folder = self._bench.package.folder
         selection = (word for case in cases for word in ("--shape-id", case))
-        tested = run_on_device(folder, ("--version", self._asked.version, "--no-memory", *selection))
+        arguments = ("--version", self._asked.version, "--no-memory", *selection)
+        tested = run_on_device(folder, arguments, lock=self._lock.path)
         (self._logs / "test_kernel.txt").write_text(tested.output.replace(str(folder.resolve()), "."), encoding="utf-8")
         return tested
 

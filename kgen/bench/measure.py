@@ -21,7 +21,7 @@ from kgen.errors.bench import MeasurementFailedError
 
 TURNS = 40  # A B B A
 LIMIT_SECONDS = 90.0  # from one event to the next: a DSL compiles in seconds, and timing one case takes a few
-IMPORT_LIMIT_SECONDS = 600.0  # an extension may be built when it is imported
+LONG_LIMIT_SECONDS = 600.0  # an extension may be built when it is imported; others may be timing
 ORDER = "A B B A"
 Events = Mapping[str, Mapping[str, Any]]
 
@@ -55,6 +55,7 @@ class Request:
     bytes: int
     limit: float
     decides: bool
+    lock: str  # the file that those who time on this GPU take turns by
     turns: int = TURNS
 
 
@@ -134,13 +135,13 @@ def _started(scratch: Path) -> EventProcess:
 
 
 def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield the events of a request; a longer limit holds for those that an import comes before."""
-    imports_next = False
+    """Yield the events of a request; a longer limit holds for those that an import or a turn is waited for before."""
+    limit = limit_seconds
     while True:
-        event = process.next_event(IMPORT_LIMIT_SECONDS if imports_next else limit_seconds)
+        event = process.next_event(limit)
         if event["event"] == "done":
             return
-        imports_next = event["event"] in ("machine", "loaded")
+        limit = LONG_LIMIT_SECONDS if event["event"] in ("machine", "loaded", "waits") else limit_seconds
         yield event
 
 

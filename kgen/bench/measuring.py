@@ -5,6 +5,8 @@ input, from a process forked for it, with one JSON event a line:
     ready        it is up
     machine      the GPU as its driver describes it, and the versions
     imported     an arm is imported
+    waits        for its turn on the GPU
+    goes on      has it
     loaded       it is compiled and has run once; its cubins and extension libraries
     agreement    the arms' outputs against each other
     band         A/A: two builds of the first arm in turn. Nothing of the second arm was timed before
@@ -37,6 +39,7 @@ from kgen.bench.arms import (
     representable_scale,
     scaled,
 )
+from kgen.bench.gpu_lock import GpuLock
 from kgen.bench.statistics import BAND_LIMIT, half_width
 from kgen.bench.timing import Loop, Replay, Tensors, call_us, host_us, in_turn, loop, set_count
 from kgen.check.command import ending_of
@@ -48,20 +51,39 @@ SEED = 0
 BAND_SERIES = 3  # of A/A turns, while the device has not settled; the last one makes the band
 ARMS = {"first": "first", "twin": "first", "second": "second"}  # arm -> side of the comparison; the twin makes A/A
 Event = dict[str, Any]
+WAITS, GOES_ON = {"event": "waits"}, {"event": "goes on"}
 
 
 def measure(request: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield the events of one request."""
+    """Yield the events of one request; its turn on the GPU is shared with others until it times."""
     yield {"event": "machine", **machine()}
     torch.set_grad_enabled(False)
-    case = _Case(request)
+    case, lock = _Case(request), GpuLock(Path(request["lock"]))
     for name, side in ARMS.items():
         yield case.load(name, request[side])
-        yield case.run(name)
-    yield {"event": "agreement", **case.agreement()}
-    timed = case.timed()
+        yield WAITS
+        with lock.shared():
+            yield GOES_ON
+            yield case.run(name)
+    yield WAITS
+    with lock.shared():
+        yield GOES_ON
+        yield {"event": "agreement", **case.agreement()}
+        timed = case.timed()
+    yield WAITS
+    with lock.alone():
+        yield GOES_ON
+        yield from _times(case, timed, request["turns"])
+    first, _, second = case.arms
+    yield WAITS
+    with lock.shared():  # last, for tracing slows down what comes after it
+        yield GOES_ON
+        yield {"event": "launches", **{a.name: launches_of(a.function, case.sets[0]) for a in (first, second)}}
+
+
+def _times(case: "_Case", timed: list[Replay | Loop], turns: int) -> Iterator[Event]:
+    """Yield the band, then the comparison, then what calls cost the host."""
     method = "loop" if isinstance(timed[0], Loop) else "graph"
-    turns = request["turns"]
     for series in range(1, BAND_SERIES + 1):
         pairs = in_turn(timed[0], timed[1], turns)
         yield {"event": "band", "at": now(), "pairs": pairs, "series": series}
@@ -72,8 +94,6 @@ def measure(request: Mapping[str, Any]) -> Iterator[Event]:
     yield {"event": "comparison", "at": started, "pairs": pairs, "method": method, "sets": len(case.sets)}
     first, _, second = case.arms
     yield {"event": "host", **{a.name: host_us(a.function, case.sets[0]) for a in (first, second)}}
-    # last, for tracing slows down what comes after it
-    yield {"event": "launches", **{a.name: launches_of(a.function, case.sets[0]) for a in (first, second)}}
 
 
 class _Case:

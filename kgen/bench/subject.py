@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgen.bench.gpu_lock import lock_of
 from kgen.bench.incumbent import Opponent, kernel_arm, opponent_of
 from kgen.bench.measure import TURNS, Request
 from kgen.bench.plan_facts import PlanFacts, ShapeCase, read_plan, read_shapes
@@ -51,6 +52,7 @@ class Bench:
             bytes=self.plan.work[case].bytes,
             limit=max(self.plan.tolerance.rel_err, 1e-6),
             decides=any(_BITS.get(o.dtype, 16) <= LOSSY_BITS for o in self.plan.outputs),
+            lock=str(lock_of(self.gpu).path),
             turns=turns,
         )
 

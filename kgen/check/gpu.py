@@ -16,6 +16,7 @@ class Gpu:
     compute_units: int
     memory_bytes: int
     smem_bytes_per_cta: int
+    address: str = ""  # where it is in this machine, as "0000:1B:00.0"
 
     def runs(self, isa: str) -> bool:
         """Whether code for that ISA runs here: "sm_90a" code on an sm_90 GPU, and on nothing newer."""
@@ -48,6 +49,7 @@ def _nvidia_gpu(device: CudaDevice) -> Gpu:
         compute_units=device.attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) or 0,
         memory_bytes=device.memory_bytes,
         smem_bytes_per_cta=device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) or 0,
+        address=device.pci_bus_id,
     )
 
 
@@ -58,4 +60,5 @@ def _amd_gpu(gpu: KfdGpu) -> Gpu:
         compute_units=gpu.compute_units,
         memory_bytes=gpu.memory_bytes,
         smem_bytes_per_cta=gpu.smem_bytes,
+        address=gpu.pci_bus_id,
     )

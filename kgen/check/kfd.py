@@ -45,6 +45,12 @@ class KfdGpu:
         """LDS of one CU."""
         return self.numbers.get("lds_size_in_kb", 0) * 1024
 
+    @property
+    def pci_bus_id(self) -> str:
+        """Where it is, as "0000:1B:00.0": the topology packs bus, device and function into one number."""
+        place = self.numbers.get("location_id", 0)
+        return f"{self.numbers.get('domain', 0):04X}:{place >> 8 & 0xFF:02X}:{place >> 3 & 0x1F:02X}.{place & 7:X}"
+
     def cache_bytes(self, level: int) -> int | None:
         """Return the size of its largest cache of a level: one of its kind is listed for each die that has one."""
         sizes = [cache.get("size", 0) * 1024 for cache in self.caches if cache.get("level") == level]

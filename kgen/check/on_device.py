@@ -60,15 +60,22 @@ def gpu_that_runs(isa: str) -> Gpu | None:
 
 
 def run_on_device(
-    folder: Path, arguments: Sequence[str] = ("--no-memory",), limit_seconds: float = DEVICE_LIMIT_SECONDS
+    folder: Path,
+    arguments: Sequence[str] = ("--no-memory",),
+    limit_seconds: float = DEVICE_LIMIT_SECONDS,
+    lock: Path | None = None,
 ) -> DeviceResult:
-    """Run the package's test_kernel.py on the GPU of this machine; raises `NoGpuError` when there is none."""
+    """Run the package's test_kernel.py on the GPU of this machine; raises `NoGpuError` when there is none.
+
+    With a `lock`, a file, it times while nobody else who takes it uses the GPU.
+    """
     package = read_package(folder)
     gpu = require_gpu(package)
     if not (folder / "test_kernel.py").is_file():
         raise NotAPackageError(folder=folder, missing="test_kernel.py")
+    turns = () if lock is None else ("--gpu-lock", str(lock))
     with tempfile.TemporaryFile() as printed:
-        status = run_command([sys.executable, "test_kernel.py", *arguments], printed, limit_seconds, cwd=folder)
+        status = run_command([sys.executable, "test_kernel.py", *arguments, *turns], printed, limit_seconds, cwd=folder)
         printed.seek(0)
         output = printed.read().decode(errors="replace")
     return _verdict(folder, gpu.name, status, output)

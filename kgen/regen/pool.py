@@ -23,6 +23,8 @@ from kgen.regen.worker import RECYCLE_AFTER, Worker
 from kgen.target import Device
 
 ATTEMPTS = 2  # a process can be killed for what another one did to the machine
+# A GPU has that many packages at once where there are cores for it: one is timed, alone, while others compile.
+MOST_SEATS_OF_GPU, CORES_OF_SEAT = 4, 4
 _PRELOADED = (
     "kgen.regen.worker",
     "kgen.frontend.trace",
@@ -54,12 +56,14 @@ class Pool:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOADED))
         self._cpu_seats = [_Seat({}) for _ in range(processes)]
+        self._seats_of_gpu = max(1, min(MOST_SEATS_OF_GPU, processes // CORES_OF_SEAT))
         self._gpu_seats: list[_Seat] = []
         self._environments: dict[str, tuple[Mapping[str, str], ...]] = {}  # device -> those that show its GPUs
 
     def gpus(self, device: Device) -> int:
         """Return how many GPUs a device's packages can be measured on."""
-        return len(self._seats_for(device))
+        self._seats_for(device)
+        return len(self._environments[device.name])
 
     def has_room(self, device: Device | None = None) -> bool:
         """Whether a task can be started now: without a GPU, or on one of a device."""
@@ -99,14 +103,15 @@ class Pool:
         return self._cpu_seats + self._gpu_seats
 
     def _seats_for(self, device: Device | None) -> list[_Seat]:
-        """Return the seats without a GPU, or at a device's GPUs; devices may share those, and each GPU has one."""
+        """Return the seats without a GPU, or at a device's GPUs; devices may share those."""
         if device is None:
             return self._cpu_seats
         if device.name not in self._environments:
             self._environments[device.name] = gpus_of(device)
         environments = self._environments[device.name]
         taken = [seat.environment for seat in self._gpu_seats]
-        self._gpu_seats += [_Seat(environment) for environment in environments if environment not in taken]
+        fresh = [environment for environment in environments if environment not in taken]
+        self._gpu_seats += [_Seat(environment) for environment in fresh for _ in range(self._seats_of_gpu)]
         return [seat for seat in self._gpu_seats if seat.environment in environments]
 
     def _received(self, seat: _Seat) -> Done | None:

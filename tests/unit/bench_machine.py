@@ -108,7 +108,7 @@ class MadeUpMachine:
         variants = tuple(VariantEvidence(e.variant, 1.0, "sm_90a", (found,)) for e in package.expectations)
         return CheckResult(folder, package.name, package.device, package.arch, variants, self.findings, (), False, 1.0)
 
-    def run_on_device(self, folder: Path, arguments: Any) -> DeviceResult:
+    def run_on_device(self, folder: Path, arguments: Any, lock: Path) -> DeviceResult:
         """Test nothing."""
         self.steps.append("check")
         words = list(arguments)

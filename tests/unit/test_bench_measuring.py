@@ -4,12 +4,15 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kgen.bench.gpu_lock import GpuLock
 from kgen.bench.measure import ArmSource, Measured, Measurer, Request
 from kgen.errors.bench import MeasurementFailedError
 
@@ -59,6 +62,7 @@ def measure(tmp_path: Path, measurer: Measurer) -> Any:
             (tmp_path / f"{name}.py").write_text(f"{before}\n{ARM.replace('BODY', body)}")
         arms = {n: ArmSource(str(tmp_path / f"{n}.py"), None, "product") for n in ("first", "second")}
         defaults = {"case": "small", "inputs": str(tmp_path / "input.py"), "input_kwargs": {"M": 8}, "bytes": 768}
+        defaults["lock"] = str(tmp_path / "gpu.lock")
         request = Request(**{**arms, **defaults, "limit": 0.01, "decides": False, "turns": 6, **fields})
         return measurer.measure(request, tmp_path / "log.jsonl")
 
@@ -72,13 +76,50 @@ def events(folder: Path) -> list[dict[str, Any]]:
 def test_the_band_is_in_the_log_before_the_second_arm_is_timed(measure: Any, tmp_path: Path) -> None:
     found = measure()
     names = [event["event"] for event in events(tmp_path) if event.get("series", 1) == 1]  # a CPU is seldom quiet
-    loads = ["imported", "loaded"] * 3
-    assert names == ["machine", *loads, "agreement", "band", "comparison", "host", "launches"]
+    turn = ["waits", "goes on"]
+    loads = ["imported", *turn, "loaded"] * 3
+    assert names == ["machine", *loads, *turn, "agreement", *turn, "band", "comparison", "host", *turn, "launches"]
     assert found.comparison.band.fixed_at <= found.comparison.measured_at
     assert found.comparison.method == "graph" and found.comparison.turns == 6
     assert found.comparison.sets == 16  # three times an L2 of 4 KiB, 768 bytes a call
     assert found.machine.gpu.compute_units == 4 and found.machine.gpu.isa == "sm_90"
     assert found.agreement.rel_err == 0.0 and found.agreement.operand_scale == 1.0
+
+
+def test_nothing_is_timed_while_another_run_works_on_the_gpu(measure: Any, tmp_path: Path) -> None:
+    """While it is shared, its arms are loaded; they are timed as soon as it is let go of."""
+    lock = GpuLock(tmp_path / "gpu.lock")
+    with ThreadPoolExecutor(1) as pool:
+        with lock.shared():
+            running = pool.submit(measure)
+            wait_for(lambda: count_of("agreement", tmp_path) == 1 and events(tmp_path)[-1]["event"] == "waits")
+            time.sleep(0.5)
+            assert count_of("goes on", tmp_path) == 4 and count_of("band", tmp_path) == 0
+        assert running.result(30).comparison is not None
+
+
+def test_nothing_is_run_while_another_run_times(measure: Any, tmp_path: Path) -> None:
+    lock = GpuLock(tmp_path / "gpu.lock")
+    with ThreadPoolExecutor(1) as pool:
+        with lock.alone():
+            running = pool.submit(measure)
+            wait_for(lambda: count_of("waits", tmp_path) == 1)
+            time.sleep(0.5)
+            assert count_of("goes on", tmp_path) == 0
+        assert running.result(30).comparison is not None
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def count_of(name: str, folder: Path) -> int:
+    if not (folder / "log.jsonl").is_file():
+        return 0
+    return (folder / "log.jsonl").read_text().count(f'"event": "{name}"')
 
 
 def test_arms_have_modules_of_their_own(measure: Any, tmp_path: Path) -> None:
@@ -165,7 +206,13 @@ class Model(torch.nn.Module):
 """
     (tmp_path / "model.py").write_text(text)
     arm = ArmSource(str(tmp_path / "model.py"), None, "Model", (), {"n": 8})
-    common = {"inputs": str(tmp_path / "input.py"), "input_kwargs": {"M": 8}, "bytes": 768, "limit": 1e-6}
+    common = {
+        "inputs": str(tmp_path / "input.py"),
+        "input_kwargs": {"M": 8},
+        "bytes": 768,
+        "limit": 1e-6,
+        "lock": str(tmp_path / "gpu.lock"),
+    }
     request = Request(case="c", first=arm, second=arm, decides=True, turns=6, **common)
     assert measurer.measure(request, tmp_path / "log.jsonl").agreement.rel_err == 0.0
 

@@ -200,7 +200,7 @@ def made_request(case: str) -> Request:
     from kgen.bench.measure import ArmSource
 
     first, second = (ArmSource(f"{name}.py", None, name) for name in ("kernel", "incumbent"))
-    return Request(case, first, second, "input.py", {}, 1, 0.01, False)
+    return Request(case, first, second, "input.py", {}, 1, 0.01, False, "lock")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,19 @@ def test_a_process_that_is_killed_costs_nothing_the_first_time(pool: Pool, tmp_p
     assert pool.has_room() and not pool.is_busy
 
 
+@pytest.mark.parametrize(("processes", "seats"), [(1, 1), (4, 1), (8, 2), (16, 4), (128, 4)])
+def test_each_gpu_has_seats_where_there_are_cores(
+    processes: int, seats: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two devices share the GPUs, and so their seats."""
+    gpus = ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"})
+    monkeypatch.setattr("kgen.regen.pool.gpus_of", lambda device: gpus)
+    with closing(Pool(processes, tmp_path)) as found:
+        assert found.gpus(load_device("h200")) == found.gpus(load_device("h100")) == 2
+        shown = [seat.environment["CUDA_VISIBLE_DEVICES"] for seat in found._seats if seat.environment]
+        assert sorted(shown) == ["0"] * seats + ["1"] * seats
+
+
 def test_a_task_whose_process_ends_each_time_is_lost(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
