@@ -1,6 +1,7 @@
 """A spec that leaves an extent to run time: its test values, its plan, the kernel.py for all values, refusals."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +232,13 @@ def test_solve_shows_the_table(tmp_path: Path) -> None:
     assert "which plan serves which M" in shown and "--case M_1024" in shown
     (ranked,) = kgen_json(tmp_path, *asked, "--case", "M_64", "--top", "1")["results"]
     assert ranked["facts"]["m"] == 64
+
+
+def test_the_benchmark_compares_with_the_same_product_of_fixed_rows() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    import dynamic as benchmark
+
+    spec = benchmark.fixed_at(emitted_specs.spec_of("dynamic"), 64)
+    assert spec.dynamic is None and dict(spec.extents) == {"M": 64, "N": 2048, "K": 4096}
+    made = run(spec, load_device("h200"), stop_after="plan").made["plan"]
+    assert made.dynamic is None and {v.facts.m for v in made.variants} == {64}
