@@ -35,13 +35,6 @@ class DynamicBackendError(UnsupportedError):
     remedy = "list cases that bind {extent}: each becomes a variant of the kernel; or leave out the target {device}"
 
 
-class DynamicOperatorError(UnsupportedError):
-    """An operator of torch.library whose results follow from an extent of run time."""
-
-    message = "{extent} is left to run time, and `operator` describes results of fixed shapes"
-    remedy = "leave out `operator`, or list cases that bind {extent}"
-
-
 class DynamicTuneError(UnsupportedError):
     """A search over choices for one case, where cases share plans."""
 

@@ -13,7 +13,6 @@ from kgen.errors.base import UnsupportedError
 from kgen.errors.dynamic import (
     DynamicBackendError,
     DynamicMeaningError,
-    DynamicOperatorError,
     DynamicProgramError,
     DynamicResultError,
     DynamicTuneError,
@@ -217,8 +216,11 @@ def test_no_value_is_tuned_for_others() -> None:
     assert found.value.where is not None and "M is left to run time" in str(found.value)
 
 
-def test_an_operator_describes_fixed_shapes() -> None:
-    assert isinstance(refusal(f"{emitted_specs.DYNAMIC}operator: mine::linear\n"), DynamicOperatorError)
+def test_an_operator_describes_results_of_every_value() -> None:
+    made = run(spec_from(f"{emitted_specs.DYNAMIC}operator: mine::linear\n"), load_device("h200")).made["render"]
+    text = made["kernel.py"]
+    assert "@operator.register_fake" in text and "RESULTS" not in text
+    assert "return torch.empty_strided((extent, 2048), (2048, 1), dtype=torch.bfloat16, device=x.device)" in text
 
 
 def test_solve_shows_the_table(tmp_path: Path) -> None:

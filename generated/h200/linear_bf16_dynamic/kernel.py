@@ -885,14 +885,6 @@ def tile_at(v, index, rank):
     return m * v.cluster_m + rank % v.cluster_m, n * v.cluster_n + rank // v.cluster_m, tuple(batch)
 
 
-def first_step(v, tile_m, tile_n):
-    """The k step that a tile starts at: one of its own where all tiles share the few rows of an operand.
-
-    Else all CTAs ask the L2 for the same lines at once.
-    """
-    return tile_m // v.cluster_m if v.exchanged else cutlass.select_(clusters(v)[0] <= 2, tile_n // v.cluster_n, 0)
-
-
 def major(stride):
     """Which axis of an operand is contiguous in smem: the one with the smaller stride in memory."""
     return OperandMajorMode.K if stride[1] <= stride[0] else OperandMajorMode.MN
@@ -961,7 +953,7 @@ def load_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
     first, steps = k_share(v)
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     for step in cutlass.range(steps, unroll=1):
-        k = first + (step + tile_m + tile_n) % steps  # else all tiles ask for the same rows of B at once
+        k = first + (step + tile_m) % steps  # else all tiles ask for the same rows of B at once
         pipe.producer_acquire(state)
         full = pipe.producer_get_barrier(state)
         cute.copy(tma_a, gA[None, tile_m, k, *a_batch], sA[None, state.index], tma_bar_ptr=full)
@@ -992,7 +984,7 @@ def load_tiles(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
         steps = -(-v.k // v.tile_k)
         for step in cutlass.range(steps, unroll=1):
             # clusters start at k of their own: else all ask for the same rows of B at once
-            k = (step + first_step(v, tile_m, tile_n)) % steps
+            k = (step + (tile_m // v.cluster_m if v.exchanged else 0)) % steps
             pipe.producer_acquire(state)
             full = pipe.producer_get_barrier(state)
             at_a, at_b = (None, tile_m, k, *a_batch), (None, tile_n, k, *b_batch)

@@ -11,6 +11,7 @@ A time that the device cannot reach is a `measurement_error`: it is left out of 
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
 import math
@@ -59,6 +60,7 @@ L2_PASSES = 3  # timed calls go round sets of inputs and outputs that are so man
 MOST_SETS, MOST_CALLS = 1024, 4096  # of one CUDA graph: below 180 KB a call, part of an L2 cache of 60 MB stays warm
 REPLAY_US = 2500.0  # that one replay takes, at least: events resolve 0.5 us
 START_LIMIT_S = 120  # for a process to find the device
+TURN_LIMIT_S = 600  # for others on the GPU to let go of it, where --gpu-lock is given
 NO_DEVICE = "no CUDA device here: the kernel was not run"
 COMPILERS = ("nvidia-cutlass-dsl", "apache-tvm-ffi", "flydsl")  # distributions whose versions are reported
 
@@ -430,7 +432,9 @@ def measure(function, reference, make, arguments, result):
         return
     with suppress(RuntimeError):  # not every reference can be captured
         captured.append(long_capture(reference, sets))
+    take_turn(arguments, fcntl.LOCK_EX)
     times, *ref_times = times_us(captured, arguments.warmup, arguments.timed_runs, arguments.limit_s / 4)
+    take_turn(arguments, fcntl.LOCK_SH)
     latency = statistics.median(times)
     least = max(flops / PEAK_FLOPS, bytes_read / PEAK_BYTES) * 1e6  # written bytes may stay in L2
     if device.multi_processor_count == SM_COUNT and latency < least:
@@ -490,6 +494,14 @@ def facts_of(device):
     return {"name": found.name, **{key: getattr(found, name) for key, name in names.items()}}
 
 
+def take_turn(arguments, how):
+    """Wait for the GPU among those who lock the same file: shared to work, exclusive to time. The alarm waits, too."""
+    if arguments.gpu_lock is not None:
+        left_s = signal.alarm(0)
+        fcntl.flock(arguments.gpu_lock, how)
+        signal.alarm(left_s)
+
+
 def run_in_child(case, cases, arguments, device, connection):
     """Send facts of the device, then the result of one case; a SIGALRM ends Python code that takes too long."""
 
@@ -507,8 +519,11 @@ def run_in_child(case, cases, arguments, device, connection):
     connection.send(facts)
     if facts is None:
         return
+    if arguments.gpu_lock is not None:
+        arguments.gpu_lock = os.open(arguments.gpu_lock, os.O_RDONLY | os.O_CREAT, 0o644)
     signal.alarm(arguments.limit_s)
     try:
+        take_turn(arguments, fcntl.LOCK_SH)
         check_case(case, cases, arguments, device, result)
     except OutOfTimeError as error:
         result = Result(case, "TIMEOUT_FAIL", [*result.failures, str(error)])
@@ -535,7 +550,8 @@ def run_case(case, cases, arguments, device):
         facts = receiver.recv()
         if facts is None:
             return facts, Result(case, failures=[NO_DEVICE])
-        if not receiver.poll(arguments.limit_s + 1):  # the alarm comes first where it can
+        waits_s = 0 if arguments.gpu_lock is None else TURN_LIMIT_S
+        if not receiver.poll(arguments.limit_s + 1 + waits_s):  # the alarm comes first where it can
             return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s"])
         return facts, receiver.recv()
     except EOFError:
@@ -625,6 +641,7 @@ def parse(argv):
     parser.add_argument("--rtol", type=float, default=None, help="limit on rel_err; default: REL_ERR")
     parser.add_argument("--atol", type=float, default=None, help="limit on the error of one element")
     parser.add_argument("--workspace", type=Path, default=here, help="folder of kernel.py, reference.py, shapes.json")
+    parser.add_argument("--gpu-lock", metavar="FILE", help="time while nobody else who locks FILE uses the GPU")
     return parser, parser.parse_args(argv)
 
 

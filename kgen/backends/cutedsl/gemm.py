@@ -11,7 +11,6 @@ from kgen.backends.cutedsl.gemm_dynamic import (
     joined,
     largest_form,
     mixes,
-    require_no_operator,
     run_time_constants,
     with_exchange,
     with_run_time,
@@ -49,13 +48,9 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     program = next(iter(programs.values()))
     shown = host_names(tuple(a.name for a in program.arguments))
     kernel = view_kernel(gemm, program)
-    if gemm.dynamic is None:
-        table = table_of_cases(gemm, programs)
-    else:
-        require_no_operator(spec)
-        table = table_of_values(spec, gemm, programs, shown)
+    table = table_of_values(spec, gemm, programs, shown) if gemm.dynamic else table_of_cases(gemm, programs)
     host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), table))
-    host = with_operator(host, spec.operator, programs, shown)
+    host = with_operator(host, spec.operator, programs, shown, table.described)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(

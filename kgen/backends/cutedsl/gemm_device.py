@@ -61,7 +61,6 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
         start="tile_m // v.cluster_m",
-        start_of_part="tile_m",
     )
 
 
@@ -117,11 +116,9 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             loads = _once(_loads(kind) for kind in kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
             run_time = ["at_run_time"] if view.extent else []
-            starts = ["first_step"] if view.extent and "tma" in kinds else []
             names = [
                 *run_time,
                 "tiles",
-                *starts,
                 *multiplied.operands(columns),
                 *parts,
                 *loads,

@@ -10,11 +10,9 @@ from dataclasses import replace
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.source.file_views import ValueView
 from kgen.backends.source.gemm_views import CaseView, FieldView, RowView
-from kgen.errors.dynamic import DynamicOperatorError
 from kgen.families.gemm.form import GemmForm
 from kgen.planning.plan import Dynamic
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
-from kgen.spec.model import Spec
 
 EXCHANGED_FIELD = FieldView("exchanged", "bool", "  # rows of B lie along m, and the few rows of A along n")
 
@@ -48,10 +46,6 @@ def with_run_time(view: DeviceView, plan: GemmPlan, names: dict[str, str]) -> De
         at_launch=(f"extent = {extent_code(plan.dynamic, names)}", "row, v = v, at_run_time(v, extent)"),
         at_start=("v = at_run_time(v, extent)",),
         in_row=_in_row(plan),
-        starts_apart=True,
-        start="first_step(v, tile_m, tile_n)",
-        start_of_part="tile_m + tile_n",
-        first_step=_first_step(plan),
     )
 
 
@@ -60,15 +54,6 @@ def _in_row(plan: GemmPlan) -> str:
     assert plan.dynamic is not None
     written, other = f"replace(v, {plan.dynamic.axis}=extent)", "n" if plan.dynamic.axis == "m" else "m"
     exchanged = f"replace(v, {other}=extent)"
-    if mixes(plan):
-        return f"{exchanged} if v.exchanged else {written}"
-    return exchanged if plan.variants[0].is_exchanged else written
-
-
-def _first_step(plan: GemmPlan) -> str:
-    """Return the k step that a tile starts at, as an expression of the row with the extent of a call, and the tile."""
-    exchanged = "tile_m // v.cluster_m"
-    written = "cutlass.select_(clusters(v)[0] <= 2, tile_n // v.cluster_n, 0)"
     if mixes(plan):
         return f"{exchanged} if v.exchanged else {written}"
     return exchanged if plan.variants[0].is_exchanged else written
@@ -88,6 +73,8 @@ def joined(written: DeviceView, exchanged: DeviceView) -> DeviceView:
         b_pointer=_asked(exchanged.b_pointer, written.b_pointer),
         boxes=("if v.exchanged:", *(f"    {line}" for line in exchanged.boxes), *written.boxes),
         to_smem_atom=atom if written.stores_by_tma else written.to_smem_atom,
+        starts_apart=True,
+        start=f"({exchanged.start} if v.exchanged else 0)",
     )
 
 
@@ -120,12 +107,6 @@ def run_time_constants(plan: GemmPlan) -> tuple[str, ...]:
         return ()
     name = plan.dynamic.extent.name
     return (f'EXTENT = cute.sym_int(symbol="{name}")  # {name} of a call: a variant is compiled once for all of them',)
-
-
-def require_no_operator(spec: Spec) -> None:
-    """Raise `DynamicOperatorError` where the file would have to describe results of any shape to torch."""
-    if spec.operator is not None and spec.dynamic is not None:
-        raise DynamicOperatorError(where=spec.dynamic.where, extent=spec.dynamic.name)
 
 
 def value_of(variant: GemmVariant, dynamic: Dynamic) -> int:

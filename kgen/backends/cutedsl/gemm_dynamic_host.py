@@ -11,7 +11,7 @@ from dataclasses import replace
 from kgen.backends.cutedsl.gemm_dynamic import affine
 from kgen.backends.cutedsl.gemm_views import DynamicPlanView, IntervalView
 from kgen.backends.source.file_text import choices
-from kgen.backends.source.lines import LINE, Lines, listed, tuple_text
+from kgen.backends.source.lines import LINE, Lines, bracketed, listed, tuple_text
 from kgen.ir.program import Program
 from kgen.ir.tensor import Extent, ExtentRange, TensorType
 from kgen.planning.plan import Dynamic
@@ -61,6 +61,25 @@ def accepted_lines(program: Program, dynamic: Dynamic, names: Mapping[str, str])
         return (line,)
     parts = textwrap.wrap(text, LINE - 10, drop_whitespace=False)
     return ("accepted = (", *(f'    "{part}"' for part in parts), ")")
+
+
+def described_lines(program: Program, dynamic: Dynamic, names: Mapping[str, str]) -> Lines:
+    """Return the statements that make the result as a type alone, of tensors whose extent may be a symbol."""
+    tensor, axis = dynamic.source
+    result = program.problems[-1].tensor(program.results[0]).type
+    made = (
+        _shape(result),
+        tuple_text(result.strides),
+        f"dtype={result.dtype.torch_name}",
+        f"device={names[tensor]}.device",
+    )
+    return (
+        f"{VALUE} = {names[tensor]}.shape[{axis}]",
+        *bracketed("accepted = [", [_shape(a.type) for a in program.arguments], "]", indent=4),
+        "if [tuple(t.shape) for t in tensors] != accepted:",
+        "    raise ValueError(refusal(*tensors))",
+        *bracketed("return torch.empty_strided(", made, ")", indent=4),
+    )
 
 
 def arguments_text(program: Program, names: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER
-from kgen.backends.cutedsl.gemm_dynamic_host import accepted_lines, dynamic_plan_view, symbolic_program
+from kgen.backends.cutedsl.gemm_dynamic_host import accepted_lines, described_lines, dynamic_plan_view, symbolic_program
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_types import passed_as_bytes
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, PlanView, SignatureView
@@ -26,7 +26,8 @@ RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
 class HostTable:
     """Which variants serve which shapes: the text of the table, what asks it, and programs with the types of each case.
 
-    `accepts` is the statement that says what is accepted, where the signatures do not.
+    `accepts` is the statement that says what is accepted, where the signatures do not; `described` makes the result
+    as a type alone, where the table has no entry for its shape.
     """
 
     text: str
@@ -34,6 +35,7 @@ class HostTable:
     types: Mapping[str, Program]
     accepts: Lines
     may_be_empty: bool
+    described: Lines = ()
 
 
 def table_of_cases(plan: GemmPlan, programs: Mapping[str, Program]) -> HostTable:
@@ -49,7 +51,8 @@ def table_of_values(spec: Spec, plan: GemmPlan, programs: Mapping[str, Program],
     program = symbolic_program(spec, programs)
     text = render(f"{FOLDER}/plan_dynamic.py.j2", dynamic_plan_view(plan, program))
     types = {v.case: program for v in plan.variants}
-    return HostTable(text, "planned", types, accepted_lines(program, plan.dynamic, names), True)
+    accepted, described = accepted_lines(program, plan.dynamic, names), described_lines(program, plan.dynamic, names)
+    return HostTable(text, "planned", types, accepted, True, described)
 
 
 def host_view(

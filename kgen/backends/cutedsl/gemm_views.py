@@ -21,8 +21,7 @@ class DeviceView:
     that run at once, `resident` those of one SM, which are several where it `shares_units`;
     `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
-    operand's edge. `starts_apart`: tiles start at k steps of their own, at `start`, or
-    `start_of_part` where k is split.
+    operand's edge. `starts_apart`: tiles start at a k step of their own, `start`.
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
@@ -56,13 +55,11 @@ class DeviceView:
     along_k: str
     zero: str
     start: str
-    start_of_part: str
     extent: str = ""
     row: str = "v"
     at_launch: tuple[str, ...] = ()
     at_start: tuple[str, ...] = ()
     in_row: str = ""
-    first_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
