@@ -38,6 +38,8 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "compute_units": "count",
         "dies": "count",  # XCDs; 1 where the scheduler sees one die
         "gpcs": "count",  # groups of units that a cluster cannot span
+        # clusters of 4, 8 and 16 CTAs that run at once, one CTA on a unit: cudaOccupancyMaxActiveClusters
+        **{f"clusters_of_{size}": "count" for size in (4, 8, 16)},
         "clock": "GHz",  # the clock that the dense peaks are stated for
         "boost_clock": "GHz",  # of what the power limit of the tensor cores leaves alone
         "memory": "GB",
@@ -61,6 +63,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
+        "outside_row": "ns",  # a row of a tile that a bulk load fills with zeros, in each k step
         "memory_latency": "us",  # the same where each byte is loaded once and so from memory, while all units load
         "loop_efficiency": "ratio",  # sustained memory bandwidth of loop kernels over the peak
         "loop_latency": "us",  # from the first load of a CTA to its arrival, under load

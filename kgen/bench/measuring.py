@@ -55,16 +55,13 @@ WAITS, GOES_ON = {"event": "waits"}, {"event": "goes on"}
 
 
 def measure(request: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield the events of one request; its turn on the GPU is shared with others until it times."""
+    """Yield the events of one request; others may use the GPU, but not while it times."""
     yield {"event": "machine", **machine()}
     torch.set_grad_enabled(False)
     case, lock = _Case(request), GpuLock(Path(request["lock"]))
     for name, side in ARMS.items():
         yield case.load(name, request[side])
-        yield WAITS
-        with lock.shared():
-            yield GOES_ON
-            yield case.run(name)
+        yield case.run(name)  # compiles for seconds, runs for a moment: nobody waits for that
     yield WAITS
     with lock.shared():
         yield GOES_ON
@@ -75,10 +72,8 @@ def measure(request: Mapping[str, Any]) -> Iterator[Event]:
         yield GOES_ON
         yield from _times(case, timed, request["turns"])
     first, _, second = case.arms
-    yield WAITS
-    with lock.shared():  # last, for tracing slows down what comes after it
-        yield GOES_ON
-        yield {"event": "launches", **{a.name: launches_of(a.function, case.sets[0]) for a in (first, second)}}
+    # last, for tracing slows down what comes after it
+    yield {"event": "launches", **{a.name: launches_of(a.function, case.sets[0]) for a in (first, second)}}
 
 
 def _times(case: "_Case", timed: list[Replay | Loop], turns: int) -> Iterator[Event]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgen.families.gemm.cost import Launch, Raster, TileTime, choose_raster, completed, tile_grid, tile_time
+from kgen.families.gemm.cost import Launch, Raster, TileGrid, TileTime, choose_raster, completed, tile_grid, tile_time
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.choice import Preference, Preferences, order_of
 from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
-from kgen.rules.arithmetic import ceil_div
+from kgen.rules.arithmetic import Numbers, ceil_div
 from kgen.target import Device
+
+CLUSTER_SIZES = (4, 8, 16)  # that a device file may say how many fit of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +38,7 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     """Rank candidates given as columns of axes and lets."""
     columns = completed(columns)
     grid = tile_grid(columns, facts)
-    groups = device.quantity("quantities.gpcs")
-    slots = cluster_slots(grid.cluster_size, device.compute_units, int(groups.value) if groups else 1)
+    slots = _cluster_slots(grid, device)
     waves = grid_waves(grid.clusters, slots * grid.ctas_per_unit)
     raster = choose_raster(columns, facts, device, waves.slots)
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
@@ -50,6 +51,14 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     area = ctas * columns["tile_m"] * columns["tile_n"] / (columns["split_k"] * columns["cluster_k"])
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
     return Ranking(_preferences(columns, total), total, ctas, waves, starts, tile, raster, padding)
+
+
+def _cluster_slots(grid: TileGrid, device: Device) -> Numbers:
+    """Return how many clusters of each candidate run at once, as far as the device file says."""
+    groups = device.quantity("quantities.gpcs")
+    said = {size: device.quantity(f"quantities.clusters_of_{size}") for size in CLUSTER_SIZES}
+    known = {size: int(found.value) for size, found in said.items() if found is not None}
+    return cluster_slots(grid.cluster_size, device.compute_units, int(groups.value) if groups else 1, known)
 
 
 def _preferences(columns: Mapping[str, np.ndarray], total: np.ndarray) -> Preferences:

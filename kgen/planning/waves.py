@@ -1,5 +1,6 @@
 """Grid waves: how often the device fills up until every cluster of tiles has run. Neutral to family and device."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +17,18 @@ class GridWaves:
     efficiency: Numbers
 
 
-def cluster_slots(cluster_size: Numbers, compute_units: int, groups: int) -> Numbers:
+def cluster_slots(cluster_size: Numbers, compute_units: int, groups: int, known: Mapping[int, int]) -> Numbers:
     """Return how many clusters fit the device at once.
 
     A cluster stays inside one of `groups` groups of units (GPCs). Pairs fit everywhere; larger clusters leave the
-    remainder of each group idle.
+    remainder of each group idle. Groups are as uneven as the units that a card lacks: what the driver says of a size of
+    clusters is `known`, and holds for the sizes below it that it says nothing of.
     """
-    in_groups = groups * (compute_units // groups // np.maximum(cluster_size, 1))
-    slots = np.where(np.asarray(cluster_size) > 2, in_groups, compute_units // np.maximum(cluster_size, 1))
-    return np.maximum(slots, 1)
+    size = np.maximum(cluster_size, 1)
+    slots = groups * (compute_units // groups // size)
+    for largest in sorted(known, reverse=True):
+        slots = np.where(size <= largest, known[largest], slots)
+    return np.maximum(np.where(size > 2, slots, compute_units // size), 1)
 
 
 def grid_waves(clusters: Numbers, slots: Numbers) -> GridWaves:

@@ -103,9 +103,10 @@ def test_amd_gpus_are_read_from_the_kernel_driver(tmp_path: Path) -> None:
     (gpu / "mem_banks/0").mkdir(parents=True)
     cpu.mkdir(parents=True)
     (cpu / "properties").write_text("cpu_cores_count 64\ngfx_target_version 0\n")
-    text = "simd_count 1216\nsimd_per_cu 4\ngfx_target_version 90402\nlds_size_in_kb 64\ndevice_id 29857\n"
+    text = "simd_count 1216\nsimd_per_cu 4\ngfx_target_version 90402\nlds_size_in_kb 64\n"
+    text += "device_id 29857\nlocation_id 49408\n"
     (gpu / "properties").write_text(text)
     (gpu / "mem_banks/0/properties").write_text("heap_type 1\nsize_in_bytes 206141652992\n")
     name = "AMD GPU gfx942 (device id 0x74a1)"
-    assert find_gpus(tmp_path)[-1] == Gpu(name, "gfx942", 304, 206141652992, 65536)
+    assert find_gpus(tmp_path)[-1] == Gpu(name, "gfx942", 304, 206141652992, 65536, "0000:C1:00.0")
     assert not any(found.isa.startswith("gfx") for found in find_gpus(tmp_path / "none"))

@@ -18,6 +18,12 @@ def test_waves_match_a_played_schedule(clusters: int, slots: int) -> None:
 
 
 def test_clusters_stay_inside_their_group_of_units() -> None:
-    assert [int(cluster_slots(size, 132, 8)) for size in (1, 2, 4, 8, 16)] == [132, 66, 32, 16, 8]
-    assert int(cluster_slots(4, 78, 8)) == 16
-    assert int(cluster_slots(64, 16, 1)) == 1
+    assert [int(cluster_slots(size, 132, 8, {})) for size in (1, 2, 4, 8, 16)] == [132, 66, 32, 16, 8]
+    assert int(cluster_slots(4, 78, 8, {})) == 16
+    assert int(cluster_slots(64, 16, 1, {})) == 1
+
+
+def test_what_the_driver_says_of_clusters_goes_before_the_groups() -> None:
+    known = {4: 30, 8: 15, 16: 7}
+    found = [int(cluster_slots(size, 132, 8, known)) for size in (1, 2, 3, 4, 6, 8, 16, 32)]
+    assert found == [132, 66, 30, 30, 15, 15, 7, 1]

@@ -6,8 +6,8 @@ Target: h200 (sm_90a, 132 SMs); the grid follows the SMs of the device that it r
 Variant default_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
   k each with wgmma, and add the parts up in a fixed order through each other's smem.
   m runs along the columns of the result: it has few rows,
-  tile 128x16x64, 11 stages, cluster 1x1x4 (m, n, k), 256 threads, 220160 bytes of smem,
-  32 tiles in 1 grid waves, 100% full
+  tile 64x16x64, 12 stages, cluster 1x1x2 (m, n, k), 256 threads, 132096 bytes of smem,
+  64 tiles in 1 grid waves, 97% full
 Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   m runs along the columns of the result: it has few rows,
@@ -101,26 +101,26 @@ CASE_DEFAULT = {  # case default
     "bias_stride": (1, 0),
 }
 VARIANTS = (
-    # predicted 13.3 us, bound by memory: 1 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x16x64, predicted 13.3 us
+    # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x16x64, predicted 12.7 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
         load_path="split",
-        tile_m=128,
+        tile_m=64,
         tile_n=16,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=11,  # 220160 bytes of smem in all
+        stages=12,  # 132096 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=56,
-        consumer_registers=240,  # 16 of them accumulators
-        cluster_k=4,
-        shares_m=2,
+        consumer_registers=240,  # 8 of them accumulators
+        cluster_k=2,
+        shares_m=1,
         shares_n=1,
         store_n=16,
         store_buffers=2,

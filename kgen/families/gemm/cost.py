@@ -22,6 +22,7 @@ RASTER_GROUPS = (1, 2, 4, 8, 16)
 PARTIAL_BYTES = 4  # of an element of D that a part of k writes for the second kernel
 L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
+OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
 
 # What it reads of the fitted numbers of a device file.
@@ -197,7 +198,7 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
     coupling = 1 + CLUSTER_COUPLING * (columns["cluster_m"] * columns["cluster_n"] - 1)
     return TileTime(
         **resources,
-        mainloop=coupling * _contended(*resources.values()),
+        mainloop=coupling * _contended(*resources.values()) + _outside(columns, facts, device, launch),
         exchange=_exchange(columns, device),
         epilogue=_epilogue(columns, facts, device, launch.active),
         fill=_fill(columns, facts, device, launch.active),
@@ -209,8 +210,7 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
 def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> dict[str, Array]:
     """Return what each resource alone would take for the mainloop of one tile."""
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
-    k_steps = ceil_div(ceil_div(facts.k, columns["tile_k"]), columns["split_k"] * columns["cluster_k"])
-
+    k_steps = _k_steps(columns, facts)
     tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
     simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
     smem_rate = device.arch.limit("smem_bytes_per_cycle").value
@@ -226,6 +226,28 @@ def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launc
         "latency": k_steps * np.maximum(arrival, chain),
         "staged": k_steps * staged,
     }
+
+
+def _outside(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> Array:
+    """Return the time that bulk loads take to fill rows of tiles that lie outside of A and B; 0 where none are known.
+
+    With one wave the last tiles count, which have the most of them, with many the mean.
+    """
+    cost = device.quantity("fitted.outside_row")
+    if cost is None:
+        return np.zeros_like(columns["tile_m"], np.float64)
+    rows = np.zeros_like(columns["tile_m"], np.float64)
+    for extent, tile in zip(sides(columns, facts), ("tile_m", "tile_n"), strict=True):
+        empty = ceil_div(extent, columns[tile]) * columns[tile] - extent
+        here = np.where(launch.waves > 1, empty / np.maximum(ceil_div(extent, columns[tile]), 1), empty)
+        rows += np.maximum(here - OUTSIDE_SLACK, 0)
+    is_bulk = (columns["staged_elements"] == 0) & (columns["simt_cycles"] == 0)
+    return np.where(is_bulk, _k_steps(columns, facts) * rows * cost.value * 1e-3, 0.0)
+
+
+def _k_steps(columns: Columns, facts: GemmFacts) -> Array:
+    """Return the steps of the mainloop of one CTA."""
+    return ceil_div(ceil_div(facts.k, columns["tile_k"]), columns["split_k"] * columns["cluster_k"])
 
 
 def _memory(facts: GemmFacts, device: Device, launch: Launch) -> Array:
@@ -271,7 +293,7 @@ def _fill(columns: Columns, facts: GemmFacts, device: Device, active: Array) -> 
 
 
 def _loaded(columns: Columns, facts: GemmFacts) -> Array:
-    """Return the bytes that one CTA loads in one k step; rows outside of D cost nothing."""
+    """Return the bytes that one CTA loads in one k step; rows outside of D come from nowhere (see `_outside`)."""
     share_m = columns["tile_m"] / columns["cluster_n"]
     share_n = columns["tile_n"] / columns["cluster_m"]
     m, n = sides(columns, facts)
