@@ -21,13 +21,13 @@ class Limits:
     many: int
 
 
-FEW = 64  # rows below which the operand of the other side is all that is read
+FEW = 128  # rows below which the operand of the other side is all that is read
 # The model tells kernels of few rows apart by a percent, where they differ by ten: 15.2 us against 13.7 us at M = 16,
 # N = K = 4096 on an H200. There, what it prefers is taken.
 TOLERANCE_OF_FEW, TOLERANCE = 0.005, 0.03  # how far behind the best candidate before another plan is added
-ALIGNED, ANY_BASE = Limits(3, 6), Limits(1, 2)  # kernels for any base are there to be right
+ALIGNED, ANY_BASE = Limits(4, 5), Limits(1, 2)  # kernels for any base are there to be right
 SWITCH = 0.005  # how far behind the best of the plans one may be before the table goes over to it
-_NEAR, _FAR = 64, 2048  # the grid has multiples of 64 up to here, and then of 128
+_NEAR, _FAR = 64, 2048  # the grid has multiples of 64 up to here, more below 256, and beyond multiples of 128
 _GROWTH = 1.05  # least ratio of neighbours in the grid far out
 
 Solved = Callable[[int], tuple[LegalSet, np.ndarray]]  # value -> the legal set there, and the time of each of its rows
@@ -62,7 +62,7 @@ def grid_of(extent: ExtentRange) -> tuple[int, ...]:
     """Return the values that candidates are ranked at; between two of them the larger one stands for all."""
     step = extent.multiple_of
     lowest, highest = max(-(-extent.lo // step) * step, step), extent.hi // step * step
-    values = [1, 2, 4, 8, 16, 24, 32, 48, *range(_NEAR, _FAR + 1, 64)]
+    values = [1, 2, 4, *range(8, 65, 8), *range(80, 129, 16), *range(160, 257, 32), *range(_NEAR, _FAR + 1, 64)]
     value = _FAR
     while value < highest:
         value = max(value + 128, round(value * _GROWTH) // 128 * 128)

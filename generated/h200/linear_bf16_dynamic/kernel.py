@@ -6,51 +6,49 @@ Target: h200 (sm_90a, 132 SMs); the grid follows the SMs of the device that it r
 Variant from_1_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
   k each with wgmma, and add the parts up in a fixed order through each other's smem.
   m runs along the columns of the result: it has few rows,
-  tile 128x16x64, 11 stages, cluster 1x1x4 (m, n, k), 256 threads, 220160 bytes of smem,
-  32 tiles in 1 grid waves, 100% full, at M = 16
+  tile 64x16x64, 12 stages, cluster 1x1x2 (m, n, k), 256 threads, 132096 bytes of smem,
+  64 tiles in 1 grid waves, 97% full, at M = 16
 Variant from_17_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   m runs along the columns of the result: it has few rows,
   tile 64x16x64, 12 stages, cluster 1x2, 256 threads, 128000 bytes of smem,
   128 tiles in 1 grid waves, 97% full, at M = 32
-Variant from_33_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
-  groups multiply with wgmma.
-  m runs along the columns of the result: it has few rows,
-  tile 64x32x64, 12 stages, cluster 1x2, 256 threads, 156672 bytes of smem,
-  128 tiles in 1 grid waves, 97% full, at M = 64
-Variant from_65_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
-  groups multiply with wgmma.
-  tile 64x64x64, 12 stages, cluster 1x2, 256 threads, 214016 bytes of smem,
-  128 tiles in 1 grid waves, 97% full, at M = 128
+Variant from_33_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
+  k each with wgmma, and add the parts up in a fixed order through each other's smem.
+  tile 64x64x64, 12 stages, cluster 1x1x2 (m, n, k), 256 threads, 214016 bytes of smem,
+  64 tiles in 1 grid waves, 97% full, at M = 64
+Variant from_65_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of
+  k each with wgmma, and add the parts up in a fixed order through each other's smem.
+  tile 64x128x64, 8 stages, cluster 1x1x2 (m, n, k), 256 threads, 230400 bytes of smem,
+  64 tiles in 1 grid waves, 97% full, at M = 128
 Variant from_129_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   tile 64x128x64, 8 stages, cluster 2x1, 256 threads, 214016 bytes of smem,
   128 tiles in 1 grid waves, 97% full, at M = 256
 Variant from_257_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
-  tile 128x128x64, 6 stages, cluster 1x2, 384 threads, 230400 bytes of smem,
+  tile 64x256x64, 5 stages, cluster 2x1, 256 threads, 222208 bytes of smem,
   1056 tiles in 8 grid waves, 100% full, at M = 4224
 Variant from_513_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
+  tile 192x128x64, 4 stages, cluster 1x2, 512 threads, 214016 bytes of smem,
+  1280 tiles in 10 grid waves, 97% full, at M = 7680
+Variant from_577_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
+  groups multiply with wgmma.
   tile 128x160x64, 5 stages, cluster 1x2, 384 threads, 201728 bytes of smem,
   1300 tiles in 10 grid waves, 98% full, at M = 6400
-Variant from_641_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
-  groups multiply with wgmma.
-  tile 128x192x64, 4 stages, cluster 2x1, 384 threads, 197632 bytes of smem,
-  1320 tiles in 10 grid waves, 100% full, at M = 7680
-Variant from_769_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
+Variant from_833_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   tile 128x256x64, 4 stages, cluster 2x1, 384 threads, 230400 bytes of smem,
   1024 tiles in 8 grid waves, 97% full, at M = 8192
 Variant from_1_staged_any (any base address): operands pass through the registers of a producer warp group; consumer
   warp groups multiply with wgmma.
-  m runs along the columns of the result: it has few rows,
-  tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
-  256 tiles in 2 grid waves, 97% full, at M = 64
-Variant from_65_staged_any (any base address): operands pass through the registers of a producer warp group;
+  tile 64x32x64, 11 stages, cluster 1x1, 256 threads, 144384 bytes of smem,
+  256 tiles in 2 grid waves, 97% full, at M = 128
+Variant from_129_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
-  tile 128x64x64, 5 stages, cluster 1x1, 384 threads, 156672 bytes of smem,
-  256 tiles in 2 grid waves, 97% full, at M = 512
+  tile 128x128x64, 3 stages, cluster 1x1, 384 threads, 132096 bytes of smem,
+  128 tiles in 1 grid waves, 97% full, at M = 512
 Variant from_513_staged_any (any base address): operands pass through the registers of a producer warp group;
   consumer warp groups multiply with wgmma.
   tile 192x192x64, 3 stages, cluster 1x1, 512 threads, 197632 bytes of smem,
@@ -158,26 +156,26 @@ CASE_M = {  # m is the largest one: a call has its own
     "exchanged": False,
 }
 VARIANTS = (
-    # predicted 13.3 us, bound by memory: 1 grid waves, 100% full; x on 16 bytes, weight on 16 bytes, at M = 16
-    # next best: 64x16x64, predicted 13.3 us
+    # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 16
+    # next best: 64x16x64, predicted 12.7 us
     Variant(
         name="from_1_tma",
         **CASE_M_EXCHANGED,
         load_path="split",
-        tile_m=128,
+        tile_m=64,
         tile_n=16,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=11,  # 220160 bytes of smem in all
+        stages=12,  # 132096 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=56,
-        consumer_registers=240,  # 16 of them accumulators
-        cluster_k=4,
-        shares_m=2,
+        consumer_registers=240,  # 8 of them accumulators
+        cluster_k=2,
+        shares_m=1,
         shares_n=1,
         store_n=16,
         store_buffers=2,
@@ -206,51 +204,51 @@ VARIANTS = (
         store_n=16,
         store_buffers=2,
     ),
-    # predicted 12.6 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
-    # next best: 64x32x64, predicted 12.7 us
+    # predicted 12.8 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
+    # next best: 64x32x64, predicted 12.6 us
     Variant(
         name="from_33_tma",
-        **CASE_M_EXCHANGED,
-        load_path="tma",
-        tile_m=64,
-        tile_n=32,
-        tile_k=64,
-        wg_m=1,
-        wg_n=1,
-        cluster_m=1,
-        cluster_n=2,
-        stages=12,  # 156672 bytes of smem in all
-        group=1,  # keeps what one grid wave reads in L2
-        group_along="n",
-        producer_registers=56,
-        consumer_registers=240,  # 16 of them accumulators
-        cluster_k=1,
-        shares_m=1,
-        shares_n=1,
-        store_n=32,
-        store_buffers=2,
-    ),
-    # predicted 14.2 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 128
-    # next best: 64x64x64, predicted 14.2 us
-    Variant(
-        name="from_65_tma",
         **CASE_M,
-        load_path="tma",
+        load_path="split",
         tile_m=64,
         tile_n=64,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
-        cluster_n=2,
+        cluster_n=1,
         stages=12,  # 214016 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=56,
         consumer_registers=240,  # 32 of them accumulators
-        cluster_k=1,
+        cluster_k=2,
         shares_m=1,
-        shares_n=1,
+        shares_n=2,
+        store_n=32,
+        store_buffers=2,
+    ),
+    # predicted 14.4 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 128
+    # next best: 64x64x64, predicted 14.2 us
+    Variant(
+        name="from_65_tma",
+        **CASE_M,
+        load_path="split",
+        tile_m=64,
+        tile_n=128,
+        tile_k=64,
+        wg_m=1,
+        wg_n=1,
+        cluster_m=1,
+        cluster_n=1,
+        stages=8,  # 230400 bytes of smem in all
+        group=1,  # keeps what one grid wave reads in L2
+        group_along="n",
+        producer_registers=56,
+        consumer_registers=240,  # 64 of them accumulators
+        cluster_k=2,
+        shares_m=1,
+        shares_n=2,
         store_n=64,
         store_buffers=2,
     ),
@@ -278,24 +276,48 @@ VARIANTS = (
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 195.2 us, bound by smem: 8 grid waves, 100% full; x on 16 bytes, weight on 16 bytes, at M = 4224
+    # predicted 197.8 us, bound by smem: 8 grid waves, 100% full; x on 16 bytes, weight on 16 bytes, at M = 4224
     # next best: 128x256x64, predicted 175.6 us
     Variant(
         name="from_257_tma",
         **CASE_M,
         load_path="tma",
-        tile_m=128,
+        tile_m=64,
+        tile_n=256,
+        tile_k=64,
+        wg_m=1,
+        wg_n=1,
+        cluster_m=2,
+        cluster_n=1,
+        stages=5,  # 222208 bytes of smem in all
+        group=4,  # keeps what one grid wave reads in L2
+        group_along="n",
+        producer_registers=56,
+        consumer_registers=240,  # 128 of them accumulators
+        cluster_k=1,
+        shares_m=1,
+        shares_n=1,
+        store_n=64,
+        store_buffers=2,
+    ),
+    # predicted 338.3 us, bound by mma: 10 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 7680
+    # next best: 256x192x64, predicted 319.4 us
+    Variant(
+        name="from_513_tma",
+        **CASE_M,
+        load_path="tma",
+        tile_m=192,
         tile_n=128,
         tile_k=64,
-        wg_m=2,
+        wg_m=3,
         wg_n=1,
         cluster_m=1,
         cluster_n=2,
-        stages=6,  # 230400 bytes of smem in all
-        group=4,  # keeps what one grid wave reads in L2
+        stages=4,  # 214016 bytes of smem in all
+        group=8,  # keeps what one grid wave reads in L2
         group_along="n",
-        producer_registers=40,
-        consumer_registers=232,  # 64 of them accumulators
+        producer_registers=32,
+        consumer_registers=160,  # 64 of them accumulators
         cluster_k=1,
         shares_m=1,
         shares_n=1,
@@ -305,7 +327,7 @@ VARIANTS = (
     # predicted 291.0 us, bound by mma: 10 grid waves, 98% full; x on 16 bytes, weight on 16 bytes, at M = 6400
     # next best: 256x160x64, predicted 270.4 us
     Variant(
-        name="from_513_tma",
+        name="from_577_tma",
         **CASE_M,
         load_path="tma",
         tile_m=128,
@@ -326,34 +348,10 @@ VARIANTS = (
         store_n=32,
         store_buffers=2,
     ),
-    # predicted 330.7 us, bound by mma: 10 grid waves, 100% full; x on 16 bytes, weight on 16 bytes, at M = 7680
-    # next best: 256x192x64, predicted 319.4 us
-    Variant(
-        name="from_641_tma",
-        **CASE_M,
-        load_path="tma",
-        tile_m=128,
-        tile_n=192,
-        tile_k=64,
-        wg_m=2,
-        wg_n=1,
-        cluster_m=2,
-        cluster_n=1,
-        stages=4,  # 197632 bytes of smem in all
-        group=8,  # keeps what one grid wave reads in L2
-        group_along="m",
-        producer_registers=40,
-        consumer_registers=232,  # 96 of them accumulators
-        cluster_k=1,
-        shares_m=1,
-        shares_n=1,
-        store_n=64,
-        store_buffers=2,
-    ),
     # predicted 341.0 us, bound by mma: 8 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 8192
     # next best: 128x256x64, predicted 346.8 us
     Variant(
-        name="from_769_tma",
+        name="from_833_tma",
         **CASE_M,
         load_path="tma",
         tile_m=128,
@@ -374,51 +372,51 @@ VARIANTS = (
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 134.7 us, bound by staged: 2 grid waves, 97% full; any base address, at M = 64
-    # next best: 64x32x64, predicted 82.1 us
+    # predicted 160.9 us, bound by staged: 2 grid waves, 97% full; any base address, at M = 128
+    # next best: 64x64x64, predicted 108.5 us
     Variant(
         name="from_1_staged_any",
-        **CASE_M_EXCHANGED,
+        **CASE_M,
         load_path="staged",
         tile_m=64,
-        tile_n=16,
+        tile_n=32,
         tile_k=64,
         wg_m=1,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=12,  # 128000 bytes of smem in all
+        stages=11,  # 144384 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=168,
-        consumer_registers=240,  # 8 of them accumulators
+        consumer_registers=240,  # 16 of them accumulators
         cluster_k=1,
         shares_m=1,
         shares_n=1,
-        store_n=16,
+        store_n=32,
         store_buffers=2,
         a_vector=1,
         b_vector=1,
         in_flight=32,
     ),
-    # predicted 318.7 us, bound by staged: 2 grid waves, 97% full; any base address, at M = 512
+    # predicted 213.9 us, bound by staged: 1 grid waves, 97% full; any base address, at M = 512
     # next best: 128x128x64, predicted 213.9 us
     Variant(
-        name="from_65_staged_any",
+        name="from_129_staged_any",
         **CASE_M,
         load_path="staged",
         tile_m=128,
-        tile_n=64,
+        tile_n=128,
         tile_k=64,
         wg_m=2,
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=5,  # 156672 bytes of smem in all
+        stages=3,  # 132096 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=120,
-        consumer_registers=192,  # 32 of them accumulators
+        consumer_registers=192,  # 64 of them accumulators
         cluster_k=1,
         shares_m=1,
         shares_n=1,
@@ -574,11 +572,6 @@ def rules_split(v):
             "16 divides wg_tile_n and wg_tile_n <= 256",
             not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
-        ),
-        (
-            "tile_n <= 48 and tile_n < m + 16 when swap == 1",
-            not (v.tile_n > 48 or v.tile_n >= 32),
-            "exchanged operands are for few rows of A, padded to 16: 64 and more fill a wgmma as they are",
         ),
         (
             "load_path == tma and cluster_m * cluster_n == 1 when cluster_k > 1",
@@ -1471,12 +1464,12 @@ SIGNATURES = {
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
-    "from_641_tma": (
+    "from_577_tma": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
-    "from_769_tma": (
+    "from_833_tma": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
@@ -1486,7 +1479,7 @@ SIGNATURES = {
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 2),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
-    "from_65_staged_any": (
+    "from_129_staged_any": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 2),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 2),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
@@ -1503,30 +1496,34 @@ PLAN = (
     (16, {"from_1_tma": 16, "from_1_staged_any": 1}),
     (32, {"from_17_tma": 16, "from_1_staged_any": 1}),
     (64, {"from_33_tma": 16, "from_1_staged_any": 1}),
-    (128, {"from_65_tma": 16, "from_65_staged_any": 1}),
-    (256, {"from_129_tma": 16, "from_65_staged_any": 1}),
-    (512, {"from_257_tma": 16, "from_65_staged_any": 1}),
-    (640, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (768, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (1024, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (1280, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (1536, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (2048, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (2304, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (2560, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (3072, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (3200, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (3840, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (4096, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (128, {"from_65_tma": 16, "from_1_staged_any": 1}),
+    (256, {"from_129_tma": 16, "from_129_staged_any": 1}),
+    (512, {"from_257_tma": 16, "from_129_staged_any": 1}),
+    (576, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (640, {"from_577_tma": 16, "from_513_staged_any": 1}),
+    (768, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (832, {"from_257_tma": 16, "from_513_staged_any": 1}),
+    (896, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (960, {"from_257_tma": 16, "from_513_staged_any": 1}),
+    (1024, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (1280, {"from_577_tma": 16, "from_513_staged_any": 1}),
+    (1536, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (2048, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (2304, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (2560, {"from_577_tma": 16, "from_513_staged_any": 1}),
+    (3072, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (3200, {"from_577_tma": 16, "from_513_staged_any": 1}),
+    (3840, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (4096, {"from_833_tma": 16, "from_513_staged_any": 1}),
     (4224, {"from_257_tma": 16, "from_513_staged_any": 1}),
-    (4608, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (5120, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (5376, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (6144, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (6400, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (7168, {"from_769_tma": 16, "from_513_staged_any": 1}),
-    (7680, {"from_641_tma": 16, "from_513_staged_any": 1}),
-    (8192, {"from_769_tma": 16, "from_513_staged_any": 1}),
+    (4608, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (5120, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (5376, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (6144, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (6400, {"from_577_tma": 16, "from_513_staged_any": 1}),
+    (7168, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (7680, {"from_513_tma": 16, "from_513_staged_any": 1}),
+    (8192, {"from_833_tma": 16, "from_513_staged_any": 1}),
 )
 
 
