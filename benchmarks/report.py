@@ -153,6 +153,18 @@ def host(record: Record) -> str:
     )
 
 
+def gated(record: Record) -> str:
+    """A gate in one kernel, torch's arms and the plain product, an arm a row."""
+    words = ", ".join(map(str, record["shape"]))
+    head = ("arm", "us", "TFLOP/s", "rel_err", *record["rows"][0]["ratios"])
+    rows = []
+    for row in record["rows"]:
+        ratios = (f"{median:.3f} [{low:.3f}, {high:.3f}]" for median, low, high in row["ratios"].values())
+        error = "" if row["rel_err"] is None else f"{row['rel_err']:.1e}"
+        rows.append((row["arm"], f"{row['us']:.1f}", f"{row['tflops']:.0f}", error, *ratios))
+    return f"m, n of both products, k: {words}; bf16.\n\n" + table(head, rows)
+
+
 def random_gemms(record: Record) -> str:
     """Random products and behaviours."""
     problems = [row for row in record["rows"] if "paths" in row]
@@ -256,6 +268,7 @@ PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
         comparison,
     ),
     "gemm_int8": ("int8 products against torch._int_mm", "benchmarks/gemm.py --dtype int8", comparison),
+    "gated_bfloat16": ("A gate in one kernel, bf16", "benchmarks/gated.py --packages FOLDER", gated),
     "gemm_candidates_bfloat16": ("Predicted and measured times", "benchmarks/gemm.py --candidates 8", candidates),
     "gemm_host": ("Host time per call", "benchmarks/gemm.py --host", host),
     "memory_bound": ("Memory-bound kernels", "benchmarks/memory_bound.py", memory_bound),

@@ -77,6 +77,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
         "memory_efficiency": "ratio",
         "l2_bandwidth": "TB/s",  # L2 to shared memory, whole device
         "kept_reads": "ratio",  # time of memory where the L2 keeps reads beside writes, over that where all leave alike
+        "row_run": "kB",  # neighbouring bytes of a row that a CTA reads at once than which more are no better
         "epilogue_step": "us",  # barriers and fences of one sub-tile of D
         "epilogue_rate": "elements/ns",  # of one compute unit
         "mma_latency": "cycles",  # from one MMA to the next one that adds to the same accumulators

@@ -19,7 +19,7 @@ from kgen.frontend.kernel_axes import Axes
 from kgen.frontend.lookups import LOOKUPS, load
 from kgen.frontend.pointwise import PointwiseCall
 from kgen.frontend.pointwise_rules import POINTWISE
-from kgen.frontend.products import product
+from kgen.frontend.products import Products, product
 from kgen.frontend.reductions import reduction, scan
 from kgen.frontend.views import pull_view, view_operand
 from kgen.ir.access import Bound
@@ -37,20 +37,25 @@ _COVERED = (
 class Body:
     """Writes statements for the values that are asked for; asking twice gives the same value.
 
-    `external` names the tensors that hold values which other kernels compute. The body may hold `most_products` matrix
-    products; of two, the first is an operand of the second.
+    `external` names the tensors that hold values which other kernels compute, `may_hold` says which matrix products
+    the body may have.
     """
 
     def __init__(
-        self, graph: OpGraph, axes: Axes, external: Mapping[ValueRef, str] | None = None, most_products: int = 1
+        self,
+        graph: OpGraph,
+        axes: Axes,
+        external: Mapping[ValueRef, str] | None = None,
+        may_hold: Products = Products.ONE,
     ) -> None:
         self.graph = graph
         self.axes = axes
         self.external = external or {}
         self.statements: list[Definition] = []
         self.nodes = {n.name: n for n in graph.nodes}
-        self.most_products = most_products
-        self.alignment = Alignment(graph, self.nodes, axes, self.external, through_products=most_products > 1)
+        self.may_hold = may_hold
+        through_products = may_hold is Products.CHAINED
+        self.alignment = Alignment(graph, self.nodes, axes, self.external, through_products=through_products)
         self.values: dict[tuple[ValueRef, Indices, tuple[Bound, ...]], Operand] = {}
         self.results: dict[str, str] = {}
         self.dtypes: dict[str, DType] = {}

@@ -12,6 +12,7 @@ from kgen.errors.frontend import MutationError, UnsupportedViewError
 from kgen.frontend.attention import Attention
 from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.exchange import exchange
+from kgen.frontend.gates import Gate
 from kgen.frontend.group import Cut, Group
 from kgen.frontend.kernel import Kind, Target, draft, simple_operands, updates_in_place
 from kgen.frontend.steps import steps_of
@@ -20,19 +21,22 @@ from kgen.ir.graph import Node, OpGraph, ValueRef
 from kgen.ir.problem import Contract, Problem, TensorRole
 
 
-def cut_graph(graph: OpGraph, results: tuple[Target, ...], attentions: Mapping[str, Attention]) -> Cut:
+def cut_graph(graph: OpGraph, results: tuple[Target, ...], fused: Mapping[str, Attention | Gate]) -> Cut:
     """Return the cut of a graph that stores the results: groups in launch order, each with all that it stores.
 
-    `attentions` become one kernel each, by the name of their second product; whether they are some is seen when the
-    kernels are written.
+    Attentions and gates (`fused`, by the name of their last product) become one kernel each; whether they are some is
+    seen when the kernels are written.
     """
     cut = _Placement(graph, results)
-    inside = {a.name for found in attentions.values() for a in found.anchors}
+    inside = {a.name for found in fused.values() for a in found.anchors}
     for node in graph.nodes:
-        if node.name in attentions:
-            cut.place_attention(attentions[node.name])
-        elif cut.is_anchor(node) and node.name not in inside:
-            cut.place_anchor(node)
+        match fused.get(node.name):
+            case Attention() as attention:
+                cut.place_attention(attention)
+            case Gate(anchors=anchors):
+                cut.place_products(Group(Kind.GATED), anchors)
+            case None if cut.is_anchor(node) and node.name not in inside:
+                cut.place_anchor(node)
     for target in results:
         cut.place_result(target)
     cut.settle_updates()
@@ -51,7 +55,7 @@ class _Placement(Cut):
         """Join the first group after all it depends on that can take an anchor, or start one."""
         ref = ValueRef(node.name)
         if node.op in CONTRACTIONS:
-            self.place_product(node, ref)
+            self.place_products(Group(Kind.PRODUCT), (ref,))
             return
         if self.joined(ref):
             return
@@ -124,11 +128,18 @@ class _Placement(Cut):
         read = {r for r in self.sources(group.ends, group) if self.graph.type_of(r).rank}
         return bool(read.intersection(self.sources(refs)))
 
-    def place_product(self, node: Node, ref: ValueRef) -> None:
-        """Start the group of a matrix product; operands that it cannot take as loads come from earlier kernels."""
-        group = Group(Kind.PRODUCT)
-        target = self.target(ref)
-        found = product_of(node, lambda r: self.graph.type_of(r).rank)
+    def place_products(self, group: Group, refs: tuple[ValueRef, ...]) -> None:
+        """Start a group of matrix products."""
+        for ref in refs:
+            self.settle_operands(ref)
+        self.groups.append(group)
+        for ref in refs:
+            self.adopt(group, ref)
+
+    def settle_operands(self, ref: ValueRef) -> None:
+        """Have what a matrix product cannot take as loads stored by earlier kernels."""
+        group, target = Group(Kind.PRODUCT), self.target(ref)
+        found = product_of(self.nodes[ref.name], lambda r: self.graph.type_of(r).rank)
         for _ in range(2):
             problem = self.drafted(group, target)
             (product,) = (s for s in problem.body if isinstance(s, Contract))
@@ -138,8 +149,6 @@ class _Placement(Cut):
                     self.materialise(self.unviewed(operand))
             if all(simple.values()):
                 break
-        self.groups.append(group)
-        self.adopt(group, ref)
 
     def place_attention(self, attention: Attention) -> None:
         """Start the group of an attention; what its products cannot take as loads comes from earlier kernels."""
@@ -240,8 +249,9 @@ class _Placement(Cut):
 
     def welcomes(self, group: Group, is_latest: bool, target: Target) -> bool:
         """Return whether a result should share a group's kernel if it can."""
-        if group.kind is Kind.PRODUCT:
-            return is_latest and not group.targets and self.only_through(group.anchors[0], target.ref)
+        if group.kind in (Kind.PRODUCT, Kind.GATED):
+            only = all(self.only_through(anchor, target.ref) for anchor in group.anchors)
+            return is_latest and not group.targets and only
         if group.kind is Kind.ATTENTION:
             return is_latest
         scalar = target.type.numel == 1

@@ -8,6 +8,7 @@ from kgen.errors.frontend import ChainTooLongError
 from kgen.frontend.body import Body
 from kgen.frontend.indices import AxisSplit, Indices, NotOneKernel
 from kgen.frontend.kernel_axes import Axes, split_axis
+from kgen.frontend.products import Products
 from kgen.frontend.promotion import compute_dtype
 from kgen.ir.access import Access
 from kgen.ir.attention import attention_body, paged_load
@@ -37,6 +38,7 @@ class Kind(StrEnum):
 
     LOOP = "loop"  # reductions and scans
     PRODUCT = "product"  # one matrix product
+    GATED = "gated"  # two products that share an operand, or one at two places
     ATTENTION = "attention"  # two products with a softmax between them
 
 
@@ -58,14 +60,23 @@ class Source:
     external: Mapping[ValueRef, ProblemTensor]
 
 
+# What the bodies of each kind may hold of matrix products.
+_PRODUCTS = {
+    Kind.LOOP: Products.ONE,
+    Kind.PRODUCT: Products.ONE,
+    Kind.GATED: Products.SIDE_BY_SIDE,
+    Kind.ATTENTION: Products.CHAINED,
+}
+
+
 def write(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> Problem:
     """Return the Problem that stores the targets, with working names for its axes.
 
     Raises `NotOneKernel` if no single kernel does, and an `UnsupportedError` if no kernel does.
     """
     problem, body = _drafted(name, source, targets, kind)
-    if kind is Kind.PRODUCT:
-        _check_product(problem)
+    if kind in (Kind.PRODUCT, Kind.GATED):
+        _check_product(problem, 2 if kind is Kind.GATED else 1)
         return problem
     problem = _without_unused(problem)
     if kind is Kind.ATTENTION:
@@ -84,10 +95,10 @@ def draft(source: Source, target: Target, kind: Kind) -> Problem:
 def _drafted(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> tuple[Problem, Body]:
     splits: dict[str, tuple[int, ...]] = {}
     while True:
-        axes = Axes(splits, keeps_units=kind is Kind.PRODUCT)
+        axes = Axes(splits, keeps_units=kind in (Kind.PRODUCT, Kind.GATED))
         names = {ref: tensor.name for ref, tensor in source.external.items()}
         try:
-            body = Body(source.graph, axes, names, most_products=2 if kind is Kind.ATTENTION else 1)
+            body = Body(source.graph, axes, names, _PRODUCTS[kind])
             stores = _stores(body, targets)
             return _problem(name, source, body, targets, stores), body
         except AxisSplit as split:
@@ -144,14 +155,31 @@ def _without_unused(problem: Problem) -> Problem:
     return replace(problem, axes=axes, tensors=tuple(t for t in problem.tensors if t.name in read), body=body)
 
 
-def _check_product(problem: Problem) -> None:
-    """Require one matrix product of two loaded operands with pointwise operations around it, and one store."""
+def _check_product(problem: Problem, count: int) -> None:
+    """Require `count` matrix products of two loaded operands with pointwise operations around them, and one store."""
     products = [s for s in problem.body if isinstance(s, Contract)]
     other = [s for s in problem.body if not isinstance(s, Load | Map | Contract | Store)]
-    if len(products) != 1 or other or sum(isinstance(s, Store) for s in problem.body) != 1:
+    if len(products) != count or other or sum(isinstance(s, Store) for s in problem.body) != 1:
         raise NotOneKernel("it is more than one matrix product with one result")
+    if count == 2:
+        _check_gate(problem, *products)
     if any(isinstance(s, Load) and s.access.valid for s in problem.body):
         raise NotOneKernel("a matrix product reads no tensor inside bounds")
+
+
+def _check_gate(problem: Problem, first: Contract, last: Contract) -> None:
+    """Require two products that sum over the same axes and share the operand along which no row of the result runs."""
+    shared = next((o for o in (first.lhs, first.rhs) if o in (last.lhs, last.rhs)), None)
+    if shared is None or first.axes != last.axes:
+        raise NotOneKernel("its matrix products share no operand")
+    if any(isinstance(s, Contract) for p in (first, last) for o in (p.lhs, p.rhs) for s in problem.needed(o)):
+        raise NotOneKernel("one of its matrix products is an operand of the other")
+    along = {a for s in problem.needed(shared) if isinstance(s, Load) for a in s.access.axes}
+    (store,) = (s for s in problem.body if isinstance(s, Store))
+    strides = problem.tensor(store.access.tensor).type.strides
+    rows = [i.axes for i, stride in zip(store.access.indices, strides, strict=True) if stride == 1]
+    if any(along.intersection(axes) for axes in rows):
+        raise NotOneKernel("its rows run along the operand that its matrix products share")
 
 
 def simple_operands(problem: Problem, *, paged: bool = False) -> dict[str, bool]:

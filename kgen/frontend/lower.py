@@ -14,6 +14,7 @@ from kgen.frontend.axis_names import axis_names
 from kgen.frontend.body import free_name
 from kgen.frontend.cut import cut_graph
 from kgen.frontend.expand import expand
+from kgen.frontend.gates import Gate, gates
 from kgen.frontend.group import Cut, Group, refusal
 from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Source, Target, write
@@ -25,26 +26,36 @@ from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
 
+Fused = Mapping[str, Attention | Gate]  # what is one kernel with several anchors, by the name of the last one
+
 
 def lower(graph: OpGraph, spec: Spec) -> Program:
     """Return the program of a reference: its kernels in launch order, and the buffers between them.
 
-    Where it has attentions, each is one kernel, and `plain` is the program for devices that have no such kernel: first
-    with copies of what is gathered, then with no attention at all. Raises an `UnsupportedError` that names the op and
-    the user's line for what no kernel computes.
+    Where it has gates or attentions, each is one kernel, and `plain` is the program for devices that have no such
+    kernel: first without gates, then with copies of what is gathered, then with no attention at all. Raises an
+    `UnsupportedError` that names the op and the user's line for what no kernel computes.
     """
     expanded = expand(graph)
+    program, kept = _with_attentions(graph, expanded, spec)
+    gated = _fused(graph, expanded, spec, gates(expanded), kept)
+    return replace(gated[0], plain=program) if gated else program
+
+
+def _with_attentions(graph: OpGraph, expanded: OpGraph, spec: Spec) -> tuple[Program, Fused]:
+    """Return the program with attentions in one kernel each, and these attentions."""
     found = attentions(expanded)
-    fused = _fused(graph, expanded, spec, found) if found else None
+    fused = _fused(graph, expanded, spec, found)
     if fused is None:
-        return _lowered(graph, expanded, spec, {})
+        return _lowered(graph, expanded, spec, {}), {}
+    program, kept = fused
     plain: Program | None = None
     with suppress(UnsupportedError):
         plain = _lowered(graph, expanded, spec, {})
-    if any(_reads_pages(problem) for problem in fused.problems):
+    if any(_reads_pages(problem) for problem in program.problems):
         copied = _fused(graph, expanded, spec, {name: replace(a, paged=False) for name, a in found.items()})
-        plain = replace(copied, plain=plain) if copied else plain
-    return replace(fused, plain=plain)
+        plain = replace(copied[0], plain=plain) if copied else plain
+    return replace(program, plain=plain), kept
 
 
 def _reads_pages(problem: Problem) -> bool:
@@ -52,21 +63,35 @@ def _reads_pages(problem: Problem) -> bool:
     return holds_two_products(problem) and any(isinstance(s, Gather) for s in problem.body)
 
 
-def _fused(graph: OpGraph, expanded: OpGraph, spec: Spec, found: Mapping[str, Attention]) -> Program | None:
-    """Return the program with as many of the attentions as are some in one kernel each; None if none is."""
-    kept: dict[str, Attention] = {}
+def _fused(
+    graph: OpGraph, expanded: OpGraph, spec: Spec, found: Fused, before: Fused | None = None
+) -> tuple[Program, Fused] | None:
+    """Return the program with as many of those found as are some in one kernel each, and these; None if none is.
+
+    Those `before` are kernels already.
+    """
+    kept = dict(before or {})
     program: Program | None = None
-    for name, attention in found.items():
-        for attempt in dict.fromkeys((attention, replace(attention, paged=False))):
+    for name, one in found.items():
+        if {a for other in kept.values() for a in other.anchors}.intersection(one.anchors):
+            continue
+        for attempt in _attempts(one):
             with suppress(NotOneKernel, UnsupportedError):
                 program = _lowered(graph, expanded, spec, {**kept, name: attempt})
                 kept[name] = attempt
                 break
-    return program
+    return (program, kept) if program else None
 
 
-def _lowered(graph: OpGraph, expanded: OpGraph, spec: Spec, fused: Mapping[str, Attention]) -> Program:
-    """Return the program in which these attentions are kernels."""
+def _attempts(one: Attention | Gate) -> tuple[Attention | Gate, ...]:
+    """Return the ways to make one kernel of what was found, the best one first."""
+    if isinstance(one, Attention):
+        return tuple(dict.fromkeys((one, replace(one, paged=False))))
+    return (one,)
+
+
+def _lowered(graph: OpGraph, expanded: OpGraph, spec: Spec, fused: Fused) -> Program:
+    """Return the program in which these attentions and gates are kernels."""
     results = _results(graph, expanded)
     updated = tuple(
         Target(m.value, m.input, _input_type(graph, m.input), TensorRole.UPDATED) for m in expanded.mutations

@@ -1,5 +1,6 @@
 """Matrix products in a body: the operands at their labels' indices, one `Contract`, then scale and addend."""
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from kgen.errors.frontend import UnsupportedOpError, UnsupportedViewError
@@ -19,17 +20,32 @@ if TYPE_CHECKING:
 _COVERED = "covered: products that sum over an axis longer than one element"
 
 
+class Products(Enum):
+    """Which matrix products a body may hold: one; two that sum over the same axes; or one of another one."""
+
+    ONE = 1
+    SIDE_BY_SIDE = 2
+    CHAINED = 3
+
+    @property
+    def most(self) -> int:
+        """How many they may be."""
+        return 1 if self is Products.ONE else 2
+
+
 def product(body: "Body", node: Node, indices: Indices) -> Operand:
     """Return an element of a matrix product."""
-    if node in body.products:
+    side_by_side = body.may_hold is Products.SIDE_BY_SIDE
+    if node in body.products and not side_by_side:
         raise NotOneKernel(f"{node.name} is used twice")
-    if len(body.products) == body.most_products:
+    if len(body.products) == body.may_hold.most:
         raise NotOneKernel("there are more matrix products than it may hold")
     body.products.append(node)
     found = product_of(node, lambda ref: len(body.shape(ref)))
-    places = operand_places(node, found, body.graph, body.axes, indices)
+    summed_by = body.products[0] if side_by_side else node
+    places = operand_places(node, found, body.graph, body.axes, indices, summed_by)
     lhs, rhs = (_operand(body, ref, where) for ref, where in places)
-    axes = _summed_axes(body, node, _summed(found), (lhs, rhs))
+    axes = _summed_axes(body, summed_by, _summed(found), (lhs, rhs))
     dtype = node.types[0].dtype
     result = body.emit(Contract("", lhs, rhs, axes, dtype.accumulator), "acc")
     if not dtype.is_float and dtype is not dtype.accumulator:
@@ -38,13 +54,16 @@ def product(body: "Body", node: Node, indices: Indices) -> Operand:
 
 
 def operand_places(
-    node: Node, found: Product, graph: OpGraph, axes: Axes, indices: Indices
+    node: Node, found: Product, graph: OpGraph, axes: Axes, indices: Indices, summed_by: Node | None = None
 ) -> tuple[tuple[ValueRef, Indices], tuple[ValueRef, Indices]]:
-    """Return the operands of a product at the indices of its labels; those that are summed bring axes of their own."""
+    """Return the operands of a product at the indices of its labels.
+
+    Those that are summed bring axes of their own, or have those of the product `summed_by`, which sums as many.
+    """
     bound = dict(zip(found.result, indices, strict=True))
     extents = dict(zip(found.lhs_labels, graph.type_of(found.lhs).static_shape, strict=True))
     for label in _summed(found):
-        bound[label] = axes.index(f"{node.name}:{label}", extents[label])
+        bound[label] = axes.index(f"{(summed_by or node).name}:{label}", extents[label])
 
     def place(ref: ValueRef, labels: Labels) -> tuple[ValueRef, Indices]:
         shape = graph.type_of(ref).static_shape

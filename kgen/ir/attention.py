@@ -98,8 +98,9 @@ def attention_body(problem: Problem) -> AttentionBody | None:
 
 
 def holds_two_products(problem: Problem) -> bool:
-    """Return whether a body has the two contractions that only an attention has."""
-    return sum(isinstance(s, Contract) for s in problem.body) == 2
+    """Return whether a body has the two contractions of an attention, with reductions beside them."""
+    reduces = any(isinstance(s, Reduce) for s in problem.body)
+    return reduces and sum(isinstance(s, Contract) for s in problem.body) == 2
 
 
 class _Reader:

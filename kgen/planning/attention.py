@@ -13,9 +13,7 @@ from kgen.families.attention.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.attention.rules import bind_attention
 from kgen.families.attention.rules_facts import AttentionFacts
 from kgen.families.rules_files import has_rules, is_lowered
-from kgen.ir.attention import holds_two_products
-from kgen.ir.problem import Gather, Problem
-from kgen.ir.program import Program
+from kgen.ir.problem import Problem
 from kgen.planning import TOP
 from kgen.planning.choice import Candidate, Candidates, Preference, Preferences, RankedCandidate, order_of
 from kgen.rules.diagnose import no_legal_candidate
@@ -37,8 +35,9 @@ class AttentionCandidate(Candidate):
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []
         parts += ["overlapped softmax"] if chosen["overlap"] else []
-        outputs = OUTPUT_WORDS[str(chosen["o_path"])]
-        parts += [f"Q in {chosen['q_path']}", f"O in {outputs}", f"weights in {chosen['p_path']}"]
+        outputs = f"O in {OUTPUT_WORDS[str(chosen['o_path'])]}"
+        staged = [outputs] if chosen["store_path"] == "tma" else []  # else it is stored from registers
+        parts += [f"Q in {chosen['q_path']}", *staged, f"weights in {chosen['p_path']}"]
         parts += [f"{ctas} CTAs a unit"] if (ctas := self.number("ctas_per_unit")) > 1 else []
         parts += ["heads packed"] if chosen["pack_gqa"] else []
         parts += [f"keys in {chosen['splits']} parts"] if chosen["splits"] != 1 else []
@@ -99,33 +98,6 @@ def attention_preferences(columns: Mapping[str, np.ndarray], time: AttentionTime
 def explain_attention(facts: AttentionFacts, device: Device, point: Mapping[str, Value]) -> Explanation:
     """Explain a point, which may leave axes open."""
     return explain_best(bind_attention(facts, device), point, lambda legal: ordered_attentions(legal, facts, device)[1])
-
-
-def with_attentions(programs: Mapping[str, Program], device: Device) -> tuple[dict[str, Program], tuple[str, ...]]:
-    """Return the programs with their attentions in one kernel each where a device runs all of them, and why not else.
-
-    One file has the same kernels in all cases.
-    """
-    chosen, reasons = dict(programs), dict[str, None]()
-    while any(program.plain for program in chosen.values()):
-        attentions = [p for program in chosen.values() if program.plain for p in program.problems]
-        found = dict.fromkeys(
-            f"{p.name}: {_instead(p)}, for {reason}"
-            for p in attentions
-            if holds_two_products(p) and (reason := why_not_fused(p, device)) is not None
-        )
-        if not found:
-            break
-        reasons |= found
-        chosen = {case: program.plain or program for case, program in chosen.items()}
-    return chosen, tuple(reasons)
-
-
-def _instead(problem: Problem) -> str:
-    """Return what becomes of an attention that is no single kernel."""
-    if any(isinstance(s, Gather) for s in problem.body):
-        return "K and V are copied through their table first"
-    return "product, softmax and product in kernels of their own"
 
 
 def why_not_fused(problem: Problem, device: Device) -> str | None:

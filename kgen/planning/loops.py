@@ -19,6 +19,7 @@ from kgen.target import Device
 RESOLUTION = 0.01  # relative: candidates whose predictions differ by less count as equal
 TYPICAL_THREADS = 256
 CLUSTER_GAIN = 0.04  # relative: what a cluster has to gain by its prediction, which is the least certain one
+FINE = 0.004  # relative: what vectors ahead have to gain among candidates that are equal otherwise
 STAGED_GAIN = 0.03  # relative: what staging in smem has to gain beside registers, whose text is shorter
 
 
@@ -32,7 +33,8 @@ class LoopCandidate(Candidate):
         if "schedule" not in chosen:
             return vectors
         cluster = f", cluster {chosen['cluster']}" if chosen.get("cluster", 1) != 1 else ""
-        return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}"
+        ahead = f", {chosen['ahead']} ahead" if chosen.get("ahead", 0) else ""
+        return f"{chosen['schedule']}, {vectors}, {chosen['row_threads']} of them a row{cluster}{ahead}"
 
 
 def solve_loop(
@@ -70,8 +72,9 @@ def loop_order(columns: Mapping[str, np.ndarray], time: LoopTime) -> np.ndarray:
 def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Preferences:
     """Return what orders candidates: the time over the best, in steps of what the model resolves.
 
-    Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then few
-    vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time itself in nanoseconds.
+    Among equals, longer vectors, rows read once, smaller clusters and long runs down columns come first, then elements
+    in registers, then few vectors a thread, then CTAs of about 256 threads, then few threads of a row, then the time in
+    finer steps, then few vectors ahead, then the time itself in nanoseconds.
     """
     cluster = columns.get("cluster", np.ones_like(columns["vec"]))
     size = np.abs(np.log2(columns["threads"] / TYPICAL_THREADS))
@@ -83,9 +86,12 @@ def loop_preferences(columns: Mapping[str, np.ndarray], time: LoopTime) -> Prefe
         Preference("second reads of rows", time.rereads),
         Preference("CTAs of a cluster", cluster),
         Preference("runs down columns", -time.run, time.run),
+        Preference("elements in smem", time.staged),
         Preference("vectors of a thread", time.steps),
         Preference(f"threads, about {TYPICAL_THREADS},", size, columns["threads"]),
         Preference("threads along a row", time.sharing),
+        Preference("predicted time, finer", np.floor(np.log(total / total.min()) / FINE), total),
+        Preference("vectors ahead", columns.get("ahead", np.zeros_like(columns["vec"]))),
         Preference("predicted time in nanoseconds", np.asarray(np.round(time.total, 3))),
     )
 

@@ -94,7 +94,7 @@ class GemmRequest:
 
     def facts(self, form: GemmForm, base_align: int) -> GemmFacts:
         """Return the facts where operands of the caller's are aligned to `base_align` bytes."""
-        inputs = MAX_ALIGN_BYTES if self.made.issuperset((form.a.tensor, form.b.tensor)) else base_align
+        inputs = MAX_ALIGN_BYTES if self.made.issuperset(o.tensor for o in form.operands) else base_align
         return facts_of(form, inputs, MAX_ALIGN_BYTES if form.d.tensor in self.made else self.base_align)
 
     def guard(self, form: GemmForm, store_path: Value) -> Guard:
@@ -103,7 +103,7 @@ class GemmRequest:
         Where several columns of D are stored at once, what the epilogue reads along n is read as widely.
         """
         wide = [load.source.tensor for load in form.epilogue_loads if store_path == "vector" and load.source.n == 1]
-        given = (t for t in dict.fromkeys((form.a.tensor, form.b.tensor, *wide)) if t not in self.made)
+        given = (t for t in dict.fromkeys((*(o.tensor for o in form.operands), *wide)) if t not in self.made)
         return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
     def with_axes(self, **axes: Value) -> "GemmRequest":

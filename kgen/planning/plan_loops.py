@@ -30,6 +30,11 @@ class LoopVariant(Variant):
         """Which kernel text serves it."""
         return _schedule_of(self.choice.candidate)
 
+    @property
+    def ahead(self) -> int:
+        """How many vectors of what rows share are loaded before they are needed; 0 where rules have no such axis."""
+        return int(dict(self.choice.candidate.choices).get("ahead", 0))
+
 
 def loop_variants(plan: Plan) -> tuple[LoopVariant, ...]:
     """Return the variants of a plan's loop kernels."""

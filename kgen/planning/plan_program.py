@@ -11,8 +11,8 @@ from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
-from kgen.planning.attention import with_attentions
 from kgen.planning.fixed import fixed_axes
+from kgen.planning.fused import with_fused
 from kgen.planning.partition import partition
 from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_attention import plan_attentions
@@ -47,7 +47,7 @@ def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
 
     One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can.
     """
-    programs, unfused = with_attentions(programs, device)
+    programs, unfused = with_fused(programs, device)
     made = {case: partition(program, device) for case, program in programs.items()}
     if len({_kernels(program) for program, _ in made.values()}) > 1:
         with suppress(NoLegalCandidateError):

@@ -73,6 +73,24 @@ def fused_wide(
     return F.gelu(a @ b + bias) * scale + residual
 
 
+def gated(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """Two parts of a product with a bias, one of them the gate of the other one, and a residual."""
+    gate, up = (a @ b + bias).chunk(2, -1)
+    return F.gelu(gate) * up + residual
+
+
+def gated_plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Two parts of a product, one of them the gate of the other one."""
+    gate, up = (a @ b).chunk(2, -1)
+    return F.silu(gate) * up
+
+
+def gated_integers(a: torch.Tensor, b: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """The same of int8 operands, with a scale per column and a bf16 result."""
+    gate, up = ((a.to(torch.int32) @ b.to(torch.int32)).to(torch.float32) * columns).chunk(2, -1)
+    return (F.silu(gate) * up).to(torch.bfloat16)
+
+
 def of_bytes(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A product of fp8 operands in fp32."""
     return a.to(torch.float32) @ b.to(torch.float32)
@@ -106,6 +124,7 @@ ALIGNED = (((512, 1024), False), ((1024, 768), True))
 SCALED = (((640, 512), False), ((512, 1024), True), ((640, 1), False), ((1024,), False), ((640, 1024), False))
 FEW_ROWS = (((13, 2080), False), ((2080, 1544), True))
 DEEP = (((136, 8208), False), ((8208, 264), True))
+GATED = (((640, 512), False), ((512, 1040), True), ((1040,), False), ((640, 520), False))
 FP8 = ("float8_e4m3fn",)
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
@@ -120,6 +139,10 @@ PRODUCTS = {
         fused, (((24, 2048), False), ((2048, 1032), True), ((1032,), False), ((24, 1), False), ((24, 1032), False))
     ),
     "deep": Product(plain, (((136, 8200), False), ((8200, 264), True))),
+    "gated": Product(gated, GATED),
+    "gated-mn-major": Product(gated_plain, (((328, 333), True), ((333, 528), False))),
+    "gated-unaligned": Product(gated_plain, (((333, 203), False), ((203, 522), True))),
+    "gated-integers": Product(gated_integers, GATED[:3], (2,), ("int8",)),
     "bytes": Product(of_bytes, ALIGNED, dtypes=FP8),
     "bytes-scaled": Product(scaled_bytes, SCALED, (2, 3, 4), FP8),
     "bytes-mn-major": Product(of_bytes, (((333, 512), False), ((512, 336), False)), dtypes=FP8),

@@ -1,5 +1,6 @@
 """Specs that between them print every section of the attention templates; emitted once per process and device."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.planning.plan import Plan
 from kgen.planning.plan_attention import AttentionVariant
+from kgen.spec.model import FixedAxis
 from kgen.target import load_device
 
 INF = float("inf")
@@ -124,6 +126,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "sequences": (_sequences, *_qkv(300, 300, 64), e(300, dtype=INT32)),
     "packed": (_packed, e(2, 300, 3, 4, 64)),
 }
+
+
+# What no spec would choose by itself.
+FIXED = {"over_q": (FixedAxis("o_path", "over_q", "so that the template prints it"),)}
+FUNCTIONS |= {"over_q": (_causal, *_qkv(1024, 1024, 128, heads=(16, 4)))}
 
 
 def _decode(q, k, v):
@@ -263,7 +270,7 @@ NAMES = tuple(FUNCTIONS)
 def made_of(name: str) -> dict[str, object]:
     """Return what each stage makes of a spec."""
     reference, *tensors = FUNCTIONS[name]
-    spec = spec_from_callable(reference, tuple(tensors), name=name)
+    spec = replace(spec_from_callable(reference, tuple(tensors), name=name), fixed=FIXED.get(name, ()))
     return dict(run(spec, load_device("h200")).made)
 
 

@@ -43,6 +43,15 @@ def _operand_names(a, b, d):
     return a @ b + a + b * d
 
 
+def _gated(x, weight, bias):
+    gate, up = F.linear(x, weight, bias).chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
+def _gated_int8(x, gate, up):
+    return (torch.relu((x.int() @ gate.int().T).float()) * (x.int() @ up.int().T)).to(BF16)
+
+
 # id -> (reference, inputs)
 FUNCTIONS = {
     "plain": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1024)),
@@ -134,6 +143,8 @@ FUNCTIONS = {
         e(128, 16384, dtype=INT8),
         e(16384, 256, dtype=INT8, stride=(1, 16384)),
     ),
+    "gated": (_gated, e(512, 256), e(1024, 256), e(1024)),
+    "gated_int8": (_gated_int8, e(512, 256, dtype=INT8), e(512, 256, dtype=INT8), e(512, 256, dtype=INT8)),
     "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
 }
 

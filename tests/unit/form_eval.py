@@ -39,7 +39,11 @@ def evaluate_form(form: GemmForm, problem: Problem, tensors: dict[str, torch.Ten
     a = _operand(form, form.a, form.m, form.a_ops, tensors, evaluation)
     b = _operand(form, form.b, form.n, form.b_ops, tensors, evaluation)
     shape = (*form.batch, form.m, form.n)
-    evaluation.values = {form.accumulator: torch.einsum("...mk,...nk->...mn", a.float(), b.float())}
+    sums = {form.accumulator: torch.einsum("...mk,...nk->...mn", a.float(), b.float())}
+    if form.second:
+        b2 = _operand(form, form.second.b, form.n, form.second.b_ops, tensors, evaluation)
+        sums[form.second.accumulator] = torch.einsum("...mk,...nk->...mn", a.float(), b2.float())
+    evaluation.values = sums
     for load in form.epilogue_loads:
         s = load.source
         evaluation.values[load.value] = viewed(tensors[s.tensor], s.offset, shape, (*s.batch, s.m, s.n))

@@ -6,13 +6,22 @@ from pathlib import Path
 
 import attention_specs
 import pytest
+from code_lines import parts_of
 
 from kgen.backends.cutedsl.attention_decode import decode_templates, decode_view
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
-from kgen.backends.cutedsl.attention_device import attention_view, section_templates
+from kgen.backends.cutedsl.attention_device import CONSUMER_FIELDS, FOLDER, attention_view, section_templates
+from kgen.backends.cutedsl.attention_lengths import printed_form
+from kgen.backends.cutedsl.attention_modes import has_all_modes
+from kgen.backends.cutedsl.attention_views import AttentionFileView, AttentionView
+from kgen.planning.plan_attention import AttentionVariant
 from kgen.render.fields import unread_fields
 
 ROOT = Path(__file__).resolve().parents[2]
+FILE = f"{FOLDER}/file.py.j2"
+FILE_LINES = 600
+DEVICE_LINES, HOST_LINES = 440, 120  # of code: no comments, docstrings and blanks
+HOST = ("NAME", "SIGNATURES", "PLAN", "CACHE", "compile_variant", "loaded", "compiled", "refusal", "aligned", "kernel")
 
 
 @pytest.mark.parametrize("command", [("check", "--output-format", "concise"), ("format", "--check", "--diff")])
@@ -26,18 +35,48 @@ def test_lint_and_format(tmp_path: Path, command: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def _view(variant: AttentionVariant) -> AttentionView | DecodeView:
+    whole = has_all_modes(printed_form(variant))
+    return decode_view(variant, whole) if variant.few_rows else attention_view(variant, whole)
+
+
+def _templates(variant: AttentionVariant) -> set[str]:
+    view = _view(variant)
+    found = decode_templates(view) if isinstance(view, DecodeView) else section_templates(variant, view)
+    return {CONSUMER_FIELDS, *found.variant, *found.before, *found.consumer, *found.after}
+
+
 def test_every_section_is_printed_by_some_spec() -> None:
-    variants = [attention_specs.variant_of(name) for name in attention_specs.NAMES]
-    tiled = (section_templates(v, attention_view(v)) for v in variants if not v.few_rows)
-    walking = (decode_templates(decode_view(v)) for v in variants if v.few_rows)
-    printed = {name for names in (*tiled, *walking) for name in names}
+    printed = set[str]().union(*(_templates(attention_specs.variant_of(name)) for name in attention_specs.NAMES))
     templates = ROOT / "templates"
     folders = [templates / "cutedsl" / "sm90" / name for name in ("attention", "attention_decode")]
-    assert printed == {str(path.relative_to(templates)) for folder in folders for path in folder.glob("*.j2")}
+    files = {str(path.relative_to(templates)) for folder in folders for path in folder.glob("*.j2")}
+    assert printed | {FILE} == files
 
 
-def test_no_field_of_a_view_is_unread() -> None:
-    variants = [v for v in map(attention_specs.variant_of, attention_specs.NAMES) if v.few_rows]
-    templates = {name for v in variants for name in decode_templates(decode_view(v))}
-    unread = [set(unread_fields(name, DecodeView)) for name in templates]
-    assert set.intersection(*unread) == set()
+@pytest.mark.parametrize("view", [AttentionView, DecodeView])
+def test_no_field_of_a_view_is_unread(view: type) -> None:
+    variants = [v for v in map(attention_specs.variant_of, attention_specs.NAMES) if isinstance(_view(v), view)]
+    templates = set[str]().union(*map(_templates, variants))
+    assert set.intersection(*(set(unread_fields(name, view)) for name in templates)) == set()
+
+
+def test_no_field_of_the_file_is_unread() -> None:
+    assert unread_fields(FILE, AttentionFileView) == (
+        "AttentionFileView.imports",
+    )  # they stand in the head of the file
+
+
+# The length of a file. Of a golden all lines count; specs that load more tensors add to the code.
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("generated/h200/attention_*/kernel.py")), ids=lambda p: p.parent.name)
+def test_the_length_of_a_golden(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= FILE_LINES
+
+
+@pytest.mark.parametrize("name", attention_specs.NAMES)
+def test_the_budget_of_code_lines(name: str) -> None:
+    parts = parts_of(attention_specs.files_of(name)["kernel.py"])
+    host = sum(lines for part, lines in parts.items() if part in HOST)
+    assert host <= HOST_LINES and sum(parts.values()) - host <= DEVICE_LINES, parts

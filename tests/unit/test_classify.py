@@ -1,5 +1,7 @@
 """Classification: every spelling gives the matrices it should, and what is no single product is refused by name."""
 
+from dataclasses import replace
+
 import pytest
 import spellings
 import torch
@@ -268,18 +270,32 @@ PRODUCT = Contract("acc", "a_value", "b_value", ("k",), DType.FP32)
 OUT = Access("out", (Affine.of("m"), Affine.of("n")))
 
 
-def test_a_gated_product_is_refused() -> None:
-    problem = hand_written(
+def gated(*operands: str) -> Problem:
+    """Return the problem of a gate whose second product has these operands."""
+    return hand_written(
         load("a", "m", "k"),
         load("b", "n", "k"),
         load("c", "n", "k"),
         PRODUCT,
-        Contract("up", "a_value", "c_value", ("k",), DType.FP32),
+        Contract("up", *operands, ("k",), DType.FP32),
         Map("gated", PointwiseOp.MUL, ("acc", "up"), DType.FP32),
         Store("gated", OUT),
     )
-    with pytest.raises(NotOneProductError, match="it has 2 Contract statements"):
-        classify_gemm(problem)
+
+
+def test_a_gate_shares_one_operand() -> None:
+    form = classify_gemm(gated("a_value", "c_value"))
+    assert form.a.tensor == "a" and form.b.tensor == "b" and form.second is not None
+    assert form.second.b.tensor == "c" and form.second.accumulator == "up"
+    with pytest.raises(NotOneProductError, match="share no operand"):
+        classify_gemm(gated("c_value", "c_value"))
+
+
+def test_a_third_product_is_refused() -> None:
+    problem = gated("a_value", "c_value")
+    third = Contract("third", "a_value", "c_value", ("k",), DType.FP32)
+    with pytest.raises(NotOneProductError, match="it has 3 Contract statements"):
+        classify_gemm(replace(problem, body=(*problem.body[:-1], third, problem.body[-1])))
 
 
 def test_a_row_reduction_after_the_product_is_refused() -> None:

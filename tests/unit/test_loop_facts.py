@@ -125,3 +125,13 @@ def test_what_rows_share_is_not_moved_for_each_element() -> None:
     scaled = facts(lambda x, w: F.layer_norm(x, (4096,), w), e(4096, 4096), e(4096))
     assert alone.load_bytes == scaled.load_bytes == 2
     assert scaled.store_bytes == 2 and scaled.ops > alone.ops
+
+
+def test_what_lies_the_other_way_or_is_guarded_is_moved_too() -> None:
+    x, y = torch.empty(512, 1024, dtype=torch.bfloat16), torch.empty(1024, 512, dtype=torch.bfloat16)
+    found = facts(lambda x, y: x + y.t(), x, y)
+    assert (found.load_bytes, found.store_bytes) == (4, 2)
+    form = form_of(lambda x, y: x + y.t(), x, y)
+    assert found.rows * (found.load_bytes + found.store_bytes) == form.bytes
+    padded = facts(lambda x: F.pad(x, (8, 0)), x)
+    assert padded.load_bytes == 2, "a load that is not valid everywhere"

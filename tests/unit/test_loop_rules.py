@@ -62,6 +62,7 @@ def known() -> dict[str, LoopFacts]:
         "pointwise_ragged": facts(lambda x: x[:, :99].relu(), x),
         "bytes": facts(lambda x: (x * 2).to(torch.int8), e(64, 4096, dtype=torch.int8)),
         "few_bytes": facts(lambda x: x.amax(-1), e(64, 4096, dtype=torch.uint8)),
+        "weighted": facts(lambda x, w: torch.rms_norm(x, (4096,), w), x, e(4096)),
     }
 
 
@@ -149,6 +150,7 @@ def test_the_order_is_the_same_each_time_and_goes_by_time(name: str) -> None:
             bool(time.rereads[row]),
             int(clusters[row]),
             -float(time.run[row]),
+            bool(time.staged[row]),
             int(time.steps[row]),
         )
 

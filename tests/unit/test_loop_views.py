@@ -80,9 +80,11 @@ def unread_of(template: str) -> set[str]:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_field_of_a_reduction_is_read_by_some_template(folder: str) -> None:
     staging = {"vectors", "arrived", "before_pass"}
+    ahead = {"column_ahead", "ahead_fragments", "ahead_reads"}
     resident, streamed = (unread_of(f"{folder}/{t}.py.j2") for t in ("resident", "streamed"))
     has_staged = folder == CUTEDSL_LOOPS.folder
-    assert (resident, streamed) == ({"chunk"} if has_staged else {"chunk"} | staging, staging)
+    assert resident == ({"chunk"} if has_staged else {"chunk"} | staging | ahead)
+    assert streamed == staging | ahead
 
 
 # Rows: the threads of a row lie along it.
@@ -100,8 +102,12 @@ def test_a_resident_softmax(name: str, cluster: int) -> None:
         "read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)",
         "meet_cluster(v)",
         'sumexp_0_top = cutlass.Float32(float("-inf"))',
+        "sumexp_0_powers = cute.make_rmem_tensor((v.vec, v.steps), cutlass.Float32)",
+        "sumexp_0_powers[e, s] = x2",
         "sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)",
-        "x6 = reciprocal(sumexp_0)",
+        "sumexp_0_scale = cute.math.exp(sumexp_0_largest - center_of(sumexp_0_top), fastmath=True)",
+        "x3 = sumexp_0_powers[e, s] * sumexp_0_scale",
+        "x4 = reciprocal(sumexp_0)",
         "write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)",
     )
     assert lines_of(name).count("x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)") == 1
@@ -145,14 +151,29 @@ def test_a_sum_of_exponentials_takes_the_largest_along() -> None:
     assert "max_0" not in loop_specs.kernel_of("sumexp")
 
 
+@pytest.mark.parametrize("name", ["softmax_staged", "softmax_streamed", "sumexp", "column_softmax"])
+def test_exponentials_are_held_where_elements_are_and_are_wanted(name: str) -> None:
+    assert "_powers" not in loop_specs.kernel_of(name)
+
+
 def test_argmax_keeps_where_the_largest_lies() -> None:
     in_order(
         "argmax",
-        "x_at, index_at, out_at = v.accesses",
         "argmax_0_at_parts = exchange(v, smem, cutlass.Float32, INDEX)",
+        "argmax_0_place = INDEX(2147483647)",
+        'argmax_0_best = maximum(argmax_0_best, within(v, inside, x0, cutlass.Float32(float("-inf"))))',
+        "argmax_0_place = earlier_place(",
+        "argmax_0, argmax_0_at = first_of_largest(",
+        "(argmax_0, argmax_0_at), (argmax_0_best, place_along(v, argmax_0_place, chunk * v.steps, lane, lanes))",
+        "put(out, offset(out_at, at_row), is_row & (lane == 0), argmax_0_at.to(cutlass.Int64))",
+    )
+
+
+def test_positions_that_are_not_the_columns_in_their_order_enter_one_by_one() -> None:
+    in_order(
+        "argmax_of_axes",
         "x2 = offset(index_at, at_row, shifted(at_col, e))",
         "argmax_0, argmax_0_at = first_of_largest((argmax_0, argmax_0_at), (x1, x2))",
-        "put(out, offset(out_at, at_row), is_row & (lane == 0), argmax_0_at.to(cutlass.Int64))",
     )
 
 
@@ -170,8 +191,29 @@ def test_what_all_rows_share_is_read_in_the_last_pass() -> None:
         "out_new = fragment(v, out_at, cutlass.Float32, 1)",
         "bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)",
         "read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)",
-        "x8 = bias_raw[e, 0].to(cutlass.Float32)",
+        "x8 = from_bf16(bias_raw, e, 0)",
     )
+
+
+def test_what_all_rows_share_may_be_read_ahead_of_the_last_pass() -> None:
+    read = "read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)"
+    in_order(
+        "row_bias_ahead",
+        "stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)",
+        "bias_raw = fragment(v, bias_at, cutlass.BFloat16, v.ahead)",
+        "for s in cutlass.range_constexpr(v.ahead):",
+        read,
+        "await_staged()",
+        "m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
+        "x8 = from_bf16(bias_raw, e, s % v.ahead)",
+        "write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)",
+        "if cutlass.const_expr(s + v.ahead < v.steps):",
+        "col = ((s + v.ahead) * lanes + lane) * v.vec",
+        read,
+    )
+    text = loop_specs.files_of("row_bias_ahead")["kernel.py"]
+    assert "    ahead: int  # vectors of what rows share" in text and "        ahead=2,\n" in text
+    assert "v.ahead" not in loop_specs.files_of("row_bias")["kernel.py"], "nothing is read ahead"
 
 
 def test_staged_elements_are_copied_into_smem_and_taken_from_there_in_every_phase() -> None:
@@ -182,7 +224,7 @@ def test_staged_elements_are_copied_into_smem_and_taken_from_there_in_every_phas
         "await_staged()",
         "leave_in_smem()",
         "x_raw = vector_of(v, x_at, x_staged, s)",
-        "x0 = x_raw[e, 0].to(cutlass.Float32)",
+        "x0 = from_bf16(x_raw, e, 0)",
         "leave_in_smem()",
         "x_raw = vector_of(v, x_at, x_staged, s)",
         "leave_in_smem()",
@@ -230,8 +272,11 @@ def test_states_of_gathered_elements_are_joined_row_by_row() -> None:
         "m2_0_count[e], m2_0_mean[e], m2_0[e] = join_moments(",
         "combine_columns(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)",
     )
-    assert "argmax_0[e], argmax_0_at[e] = first_of_largest((argmax_0[e], argmax_0_at[e]), (x1, x2))" in lines_of(
-        "column_argmax"
+    in_order(
+        "column_argmax",
+        "argmax_0_place = filled(v, INDEX, INDEX(2147483647))",
+        "argmax_0[e], argmax_0_at[e] = first_of_largest(",
+        "(argmax_0[e], argmax_0_at[e]), (argmax_0_best[e], place_down(v, argmax_0_place[e], 0, lane, lanes))",
     )
 
 

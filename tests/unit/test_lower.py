@@ -170,7 +170,8 @@ def test_refusals_name_the_op_and_the_line(fn, op: str) -> None:
 
 
 def test_one_product_at_two_places_goes_through_a_buffer() -> None:
-    program = program_of(lambda a, b: torch.mul(*(a @ b).chunk(2, -1)), e(4, 8), e(8, 4))
+    program = program_of(lambda a, b: torch.mul(*(a @ b).chunk(2, -1)), e(4, 8), e(8, 4)).plain
+    assert program is not None
     assert [str(b) for b in program.buffers] == ["buffer buffer_0: bf16[4,4]"]
     assert [str(s) for s in program.problems[1].body[:2]] == [
         "buffer_0_value:bf16 = load buffer_0[i, j]",

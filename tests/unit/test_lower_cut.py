@@ -57,7 +57,7 @@ CUTS = {
     "mse": (1, []),
     "kl_div": (2, None),
     "attention": (1, []),
-    "gated_halves": (2, ["fp32[4,8]"]),
+    "gated_halves": (1, []),
     "mixed_operand": (2, ["fp32[4,6]"]),
     "var_and_max": (1, []),
     "var_mean": (1, []),

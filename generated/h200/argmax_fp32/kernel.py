@@ -91,7 +91,6 @@ VARIANTS = (
         exchanged=8,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=4),  # x_at
-            Access(rows=(0,), cols=(1,)),  # index_at
             Access(rows=(1,), cols=(0,)),  # out_at
         ),
     ),
@@ -112,7 +111,6 @@ VARIANTS = (
         exchanged=4,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
-            Access(rows=(0,), cols=(1,)),  # index_at
             Access(rows=(1,), cols=(0,)),  # out_at
         ),
     ),
@@ -267,6 +265,11 @@ def rules_default_resident_any(v):
     )
 
 
+def maximum(x, y):
+    """The larger value; NaN if either is NaN."""
+    return cute.arch.fmax(cutlass.Float32(x), cutlass.Float32(y), nan=True)
+
+
 def digits(index, extents):
     """Coordinates of a linear index."""
     found = []
@@ -280,11 +283,6 @@ def offset(access, at_row, at_col=()):
     """Element of a tensor at given coordinates."""
     steps = (*zip(at_row, access.rows, strict=True), *zip(at_col, access.cols if at_col else (), strict=True))
     return sum((INDEX(at) * stride for at, stride in steps if stride), INDEX(access.base))
-
-
-def shifted(at, by):
-    """Coordinates `by` elements further along the innermost axis."""
-    return (at[0] + by, *at[1:])
 
 
 def fragment(v, access, dtype, count):
@@ -378,7 +376,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -435,10 +433,21 @@ def first_of_largest(a, b):
     return tuple(type(x)(cutlass.select_(better, y, x)) for x, y in zip(a, b, strict=True))
 
 
+def earlier_place(value, best, place, found):
+    """The place of an element that is the best one, or NaN if that is, unless an earlier place is found."""
+    is_best = (value == best) | (value != value)
+    return type(found)(cutlass.min(cutlass.select_(is_best, type(found)(place), found), found))
+
+
+def place_along(v, place, first, lane, lanes):
+    """The column of a thread's element, where threads lie along the columns; `first` is its first vector."""
+    return INDEX(((first + place // v.vec) * lanes + lane) * v.vec + place % v.vec)
+
+
 @cute.kernel
 def argmax_fp32_resident(v: cutlass.Constexpr, x, out):
     """The threads of a row hold its elements in registers through all phases."""
-    x_at, index_at, out_at = v.accesses
+    x_at, out_at = v.accesses
     smem = SmemAllocator()
     argmax_0_at_parts = exchange(v, smem, cutlass.Float32, INDEX)
     enter_cluster(v, (argmax_0_at_parts,))
@@ -452,14 +461,25 @@ def argmax_fp32_resident(v: cutlass.Constexpr, x, out):
     meet_cluster(v)
     argmax_0 = cutlass.Float32(float("-inf"))
     argmax_0_at = INDEX(2147483647)
+    argmax_0_best = cutlass.Float32(float("-inf"))
+    argmax_0_place = INDEX(2147483647)
     for s in cutlass.range_constexpr(v.steps):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
             x0 = x_raw[e, s]
-            x1 = within(v, inside, x0, cutlass.Float32(float("-inf")))
-            x2 = offset(index_at, at_row, shifted(at_col, e))
-            argmax_0, argmax_0_at = first_of_largest((argmax_0, argmax_0_at), (x1, x2))
+            argmax_0_best = maximum(argmax_0_best, within(v, inside, x0, cutlass.Float32(float("-inf"))))
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        for e in cutlass.range_constexpr(v.vec):
+            x1 = x_raw[e, s]
+            argmax_0_place = earlier_place(
+                within(v, inside, x1, cutlass.Float32(float("-inf"))), argmax_0_best, s * v.vec + e, argmax_0_place
+            )
+    argmax_0, argmax_0_at = first_of_largest(
+        (argmax_0, argmax_0_at), (argmax_0_best, place_along(v, argmax_0_place, 0, lane, lanes))
+    )
     argmax_0, argmax_0_at = combine_row(v, (argmax_0, argmax_0_at), first_of_largest, argmax_0_at_parts)
     put(out, offset(out_at, at_row), is_row & (lane == 0), argmax_0_at.to(cutlass.Int64))
 

@@ -1,28 +1,8 @@
 """attention_bf16_causal: one kernel
 
 Kernel 0:
-  problem attention_bf16_causal [b:2, g:4, m0:4, m1:1024, v:128, n:1024, k:128]
-    input q: bf16[2,16,1024,128]
-    input k: bf16[2,4,1024,128]
-    input v: bf16[2,4,1024,128]
-    output out: bf16[2,16,1024,128]
-    index:int64 = index n
-    index_1:int64 = index m1
-    le:bool = le index, index_1
-    q_value:bf16 = load q[b, 4*g + m0, m1, k]
-    k_value:bf16 = load k[b, g, n, k]
-    acc:fp32 = contract[k] q_value, k_value
-    mul:fp32 = mul acc, 0.08838834764831843
-    where:fp32 = where le, mul, -inf
-    max:fp32 = reduce.max[n] where
-    sub:fp32 = sub where, max
-    exp:fp32 = exp sub
-    sum:fp32 = reduce.sum[n] exp
-    div:fp32 = div exp, sum
-    cast:bf16 = cast div
-    v_value:bf16 = load v[b, g, n, v]
-    acc_1:fp32 = contract[n] cast, v_value
-    store acc_1 -> out[b, 4*g + m0, m1, v]
+  out = softmax(0.08838834764831843 * Q K^T) V of q, k, v; 4 query heads share a head of K and V; a query at m sees
+    the keys n <= m + 0.
   Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 2
     consumer warp groups take turns on the tensor cores (ping-pong); scores, weights and output in registers.
     tile 128 queries x 128 keys, 2 stages, 384 threads, 197632 bytes of smem,
@@ -42,9 +22,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from math import prod
+from operator import add
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import cutlass
 import cutlass.cute as cute
@@ -53,14 +35,10 @@ from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
 from cutlass.memory import SmemAllocator
+from cutlass.utils import LayoutEnum, hopper_helpers
 
 if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Kernel 0, attention_bf16_causal: out from q, k, v.
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 IN = cutlass.BFloat16  # of Q, K and V, and of the weights
@@ -68,77 +46,98 @@ OUT = cutlass.BFloat16
 ACC = cutlass.Float32  # of scores, sums and output
 WARP_GROUP = 128  # threads that issue one wgmma together
 MMA_M = 64  # rows of one wgmma instruction
-MMA_K = 16  # what one wgmma sums
 LOG2_E = 1.4426950408889634
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the plan: the tensors it serves, and the choices made for them."""
+    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are the first row."""
 
     name: str
-    queries: int
-    keys: int
-    d: int
-    dv: int
-    ratio: int  # query heads that share a head of K and V
-    batch: tuple[int, ...]
-    q_modes: tuple[int, ...]  # extents of (group, *batch) in Q: 1 where Q does not vary
-    k_modes: tuple[int, ...]  # of (*batch)
-    v_modes: tuple[int, ...]
-    q_stride: tuple[int, ...]  # of (query, dim, group, *batch), in elements
-    k_stride: tuple[int, ...]  # of (key, dim, *batch)
-    v_stride: tuple[int, ...]  # of (dim, key, *batch)
-    o_stride: tuple[int, ...]  # of (query, dim, group, *batch)
-    scale: float  # of the products
-    most: int  # a query at m sees no key after m + most
-    tile_m: int
-    tile_n: int
-    d_pad: int  # head dims as they lie in smem
-    dv_pad: int
-    stages: int
-    section: int  # heads of K and V that walk side by side
-    producer_registers: int
-    consumer_registers: int
+    queries: int = 1024
+    keys: int = 1024
+    d: int = 128
+    dv: int = 128
+    ratio: int = 4  # query heads that share a head of K and V
+    batch: tuple[int, ...] = (8,)
+    q_stride: tuple[int, ...] = (128, 1, 131072, 524288)  # of (query, dim, group, *batch), in elements
+    k_stride: tuple[int, ...] = (128, 1, 131072)  # of (key, dim, *batch)
+    v_stride: tuple[int, ...] = (1, 128, 131072)  # of (dim, key, *batch)
+    o_stride: tuple[int, ...] = (128, 1, 131072, 524288)  # of (query, dim, group, *batch)
+    scale: float = 0.08838834764831843  # of the products
+    most: int = 0  # a query at m sees no key after m + most
+    tile_m: int = 128
+    tile_n: int = 128
+    d_pad: int = 128  # head dims as they lie in smem
+    dv_pad: int = 128
+    stages: int = 2
+    section: int = 8  # heads of K and V that walk side by side, so that these stay in L2
+    producer_registers: int = 24
+    consumer_registers: int = 240
+
+    def row_blocks(self):
+        return -(-self.queries // self.tile_m)
+
+    def tiles(self):
+        return self.row_blocks() * self.ratio * prod(self.batch)
+
+    def tile_at(self, index):
+        """(row block, group, batch coordinates) of a tile: the heads of a section walk side by side."""
+        total, width = self.ratio * prod(self.batch), self.ratio * self.section
+        size = width * self.row_blocks()
+        first = index // size * width
+        here = cutlass.min(width, total - first)
+        m, head = index % size // here, first + index % size % here
+        m = self.row_blocks() - 1 - m  # row blocks that see the most keys come first
+        group, head = head % self.ratio, head // self.ratio
+        batch = ()
+        for extent in reversed(self.batch):
+            batch, head = (head % extent, *batch), head // extent
+        return m, group, batch
+
+    def key_blocks(self, blocks, m):
+        """(first, end) of the key blocks that a row block sees, then of those among them that need no mask."""
+        low, high = m * self.tile_m, cutlass.min((m + 1) * self.tile_m, self.queries) - 1  # its first and last row
+        end = cutlass.min(blocks, cutlass.max(high + self.most, 0) // self.tile_n + 1)
+        plain_end = cutlass.min(self.keys // self.tile_n, cutlass.max(low + self.most + 1, 0) // self.tile_n)
+        first, plain_first = cutlass.Int32(0), cutlass.Int32(0)
+        plain_first = cutlass.min(cutlass.max(plain_first, first), end)
+        return first, end, plain_first, cutlass.max(cutlass.min(plain_end, end), plain_first)
+
+    def smem_layouts(self):
+        """smem of Q (64, d, warp group), K (keys, d, stage), V as B (dv, keys, stage), O (64, dv, warp group)."""
+        by_rows, by_columns = LayoutEnum.ROW_MAJOR, LayoutEnum.COL_MAJOR
+        return (
+            hopper_helpers.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.tile_m // MMA_M),
+            hopper_helpers.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
+            hopper_helpers.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
+            hopper_helpers.make_smem_layout_epi(OUT, by_rows, (MMA_M, self.dv_pad), self.tile_m // MMA_M),
+        )
+
+    def score_mma(self):
+        """S = Q K^T of one warp group, both from smem."""
+        majors = (OperandMajorMode.K, OperandMajorMode.K)
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
+
+    def output_mma(self):
+        """O += P V of one warp group, P from registers."""
+        majors, rmem = (OperandMajorMode.K, OperandMajorMode.MN), warpgroup.OperandSource.RMEM
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
+
+    def pipeline_states(self, role):
+        """Where a producer or a consumer stands in the pipelines of Q, K and V."""
+        return tuple(pipeline.make_pipeline_state(role, stages) for stages in (1, self.stages, self.stages))
 
 
-CASE_DEFAULT = {  # case default
-    "queries": 1024,
-    "keys": 1024,
-    "d": 128,
-    "dv": 128,
-    "ratio": 4,
-    "batch": (8,),
-    "q_modes": (4, 8),
-    "k_modes": (8,),
-    "v_modes": (8,),
-    "q_stride": (128, 1, 131072, 524288),
-    "k_stride": (128, 1, 131072),
-    "v_stride": (1, 128, 131072),
-    "o_stride": (128, 1, 131072, 524288),
-    "scale": 0.08838834764831843,
-    "most": 0,
-}
 VARIANTS = (
     # predicted 22.9 us, bound by mma: 2 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
     # next best: 128x160, 2 stages, predicted 24.3 us
-    Variant(
-        name="default_tma",
-        **CASE_DEFAULT,
-        tile_m=128,
-        tile_n=128,
-        d_pad=128,
-        dv_pad=128,
-        stages=2,  # 197632 bytes of smem in all
-        section=8,  # K and V of these stay in L2
-        producer_registers=24,
-        consumer_registers=240,  # 160 of them scores, weights and output
-    ),
+    Variant("default_tma"),
 )
 
 
 def rules_attention(v):
-    """What a hand edit of a `attention` row must keep true: each rule, whether it holds, and its reason."""
+    """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     consumer_wgs = v.tile_m / 64
     threads = 128 * (consumer_wgs + 1)
     score_regs = v.tile_n / 2
@@ -150,71 +149,17 @@ def rules_attention(v):
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
     reg_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
-    return (
-        (
-            "inst_k divides d_pad",
-            v.d_pad % 16 == 0,
-            "wgmma consumes 32 bytes of the head dim at a time",
-        ),
-        (
-            "inst_k divides tile_n",
-            v.tile_n % 16 == 0,
-            "wgmma consumes 32 bytes of keys at a time",
-        ),
-        (
-            "dv_pad <= 256",
-            v.dv_pad <= 256,
-            "wgmma N is at most 256, and one warp group holds all of a row",
-        ),
-        (
-            "held_regs <= reg_limit",
-            held_regs <= reg_limit,
-            "scores, output, weights and Q share a thread's registers with addresses and the softmax",
-        ),
-        (
-            "consumer_wgs * consumer_regs + producer_regs <= (consumer_wgs + 1) * thread_regs",
-            consumer_wgs * v.consumer_registers + v.producer_registers <= (consumer_wgs + 1) * thread_regs,
-            "setmaxnreg redistributes what the launch allocated",
-        ),
-        (
-            "consumer_wgs >= 2 when pingpong == 1",
-            consumer_wgs >= 2,
-            "warp groups take turns on the tensor cores",
-        ),
-        (
-            "stages >= 2 when overlap == 1",
-            v.stages >= 2,
-            "the next keys are multiplied while V of these is still in use",
-        ),
-        (
-            "smem_bytes <= smem_bytes_per_cta",
-            smem_bytes <= 232448,
-            "Q, stages of K and V, weights and the barriers share one CTA's smem",
-        ),
-        (
-            "stages >= 2",
-            v.stages >= 2,
-            "keys are one block ahead of values",
-        ),
-        (
-            "held_regs <= 200 when consumer_wgs <= 2",
-            consumer_wgs > 2 or held_regs <= 200,
-            "ptxas spills beyond, with addresses and the softmax",
-        ),
-    )
-
-
-def threads(v):
-    """A warp group that loads, and consumer warp groups with 64 rows of a tile each."""
-    return WARP_GROUP * (1 + v.tile_m // MMA_M)
-
-
-def row_blocks(v):
-    return -(-v.queries // v.tile_m)
-
-
-def tiles(v):
-    return row_blocks(v) * v.ratio * prod(v.batch)
+    pool_regs = consumer_wgs * v.consumer_registers + v.producer_registers
+    launch_regs = (consumer_wgs + 1) * thread_regs
+    yield "wgmma_k_scores", v.d_pad % 16 == 0, "wgmma consumes 32 bytes of the head dim at a time"
+    yield "wgmma_k_output", v.tile_n % 16 == 0, "wgmma consumes 32 bytes of keys at a time"
+    yield "wgmma_n_output", v.dv_pad <= 256, "wgmma N is at most 256, and one warp group holds all of a row"
+    yield "registers", held_regs <= reg_limit, "scores, output, weights and Q leave room for addresses and the softmax"
+    yield "register_pool", pool_regs <= launch_regs, "setmaxnreg redistributes what the launch allocated"
+    yield "pingpong_groups", consumer_wgs >= 2, "warp groups take turns on the tensor cores"
+    yield "smem", smem_bytes <= 232448, "Q, stages of K and V, weights and the barriers share one CTA's smem"
+    yield "overlap_stages", v.stages >= 2, "the next keys are multiplied while V of these is still in use"
+    yield "printed_two_consumers", consumer_wgs > 2 or held_regs <= 200, "addresses and the softmax spill beyond"
 
 
 @cute.jit
@@ -224,104 +169,13 @@ def tile_of(turn):
     return turn * ctas + (cta if turn % 2 == 0 else ctas - 1 - cta)
 
 
-def tile_at(v, index):
-    """(row block, group, batch coordinates) of a tile.
-
-    The heads of a section walk side by side: their K and V stay in L2. Row blocks that see the most keys come first.
-    """
-    total, width = v.ratio * prod(v.batch), v.ratio * v.section
-    size = width * row_blocks(v)
-    first = index // size * width
-    here = cutlass.min(width, total - first)
-    m, head = index % size // here, first + index % size % here
-    m = row_blocks(v) - 1 - m
-    group, head = head % v.ratio, head // v.ratio
-    batch = ()
-    for extent in reversed(v.batch):
-        batch, head = (head % extent, *batch), head // extent
-    return m, group, batch
-
-
-def first_row(v, tile, group):
-    """Row of the first of a thread's elements of S and O; it has that one and the one 8 rows on."""
-    thread = cute.arch.thread_idx()[0] % WARP_GROUP
-    return tile[0] * v.tile_m + group * MMA_M + thread // 32 * 16 + thread % 32 // 4
-
-
-def of_tensor(coords, extents):
-    """The coordinates of an operand: 0 along a mode that it does not have."""
-    return tuple(c if extent > 1 else 0 for c, extent in zip(coords, extents, strict=True))
-
-
-def key_blocks(v, blocks, m):
-    """(first, end) of the key blocks that a row block sees, then of those among them that need no mask."""
-    first, end = cutlass.Int32(0), blocks
-    plain_first, plain_end = cutlass.Int32(0), cutlass.Int32(v.keys // v.tile_n)
-    low, high = m * v.tile_m, cutlass.min((m + 1) * v.tile_m, v.queries) - 1  # its first and last row
-    end = cutlass.min(end, cutlass.max(high + v.most, 0) // v.tile_n + 1)
-    plain_end = cutlass.min(plain_end, cutlass.max(low + v.most + 1, 0) // v.tile_n)
-    plain_first = cutlass.min(cutlass.max(plain_first, first), end)
-    return first, end, plain_first, cutlass.max(cutlass.min(plain_end, end), plain_first)
-
-
-def row_major(rows, columns, count, dtype):
-    """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
-    kind = warpgroup.SmemLayoutAtomKind
-    kinds = {128: kind.K_SW128, 64: kind.K_SW64, 32: kind.K_SW32}
-    span = max(span for span in kinds if columns * dtype.width // 8 % span == 0)
-    atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
-    return cute.tile_to_shape(atom, (rows, columns, count), order=(0, 1, 2))
-
-
-def column_major(rows, columns, count, dtype):
-    """The same with columns contiguous."""
-    kind = warpgroup.SmemLayoutAtomKind
-    kinds = {128: kind.MN_SW128, 64: kind.MN_SW64, 32: kind.MN_SW32}
-    span = max(span for span in kinds if rows * dtype.width // 8 % span == 0)
-    atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
-    return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
-
-
-def q_layout(v):
-    """smem of Q: (64, d, warp group)."""
-    return row_major(MMA_M, v.d_pad, v.tile_m // MMA_M, IN)
-
-
-def o_layout(v):
-    return row_major(MMA_M, v.dv_pad, v.tile_m // MMA_M, OUT)
-
-
-def k_layout(v):
-    return row_major(v.tile_n, v.d_pad, v.stages, IN)
-
-
-def v_layout(v):
-    """smem of V as B of the second product: (dv, keys, stages), contiguous along dv."""
-    return column_major(v.dv_pad, v.tile_n, v.stages, IN)
-
-
-def score_mma(v):
-    """S = Q K^T of one warp group."""
-    smem, major = warpgroup.OperandSource.SMEM, OperandMajorMode.K
-    op = warpgroup.MmaF16BF16Op(IN, ACC, (MMA_M, v.tile_n, MMA_K), smem, major, major)
-    return cute.make_tiled_mma(cute.make_mma_atom(op))
-
-
-def output_mma(v):
-    """O += P V of one warp group, P from registers."""
-    rmem = warpgroup.OperandSource.RMEM
-    op = warpgroup.MmaF16BF16Op(IN, ACC, (MMA_M, v.dv_pad, MMA_K), rmem, OperandMajorMode.K, OperandMajorMode.MN)
-    return cute.make_tiled_mma(cute.make_mma_atom(op))
-
-
-@cute.jit
-def tma_views(tma, gmem, smem):
-    """The sides of a copy by TMA, tiles by their coordinates and buffers by their index."""
+def tma_views(tma, tensor, box, smem):
+    """The sides of a copy by TMA: buffers in smem by their index, boxes of a tensor by their coordinates."""
+    boxes = cute.local_tile(tensor, box, (None,) * cute.rank(tensor))
     single = cute.make_layout(1)
-    return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(gmem, 0, 2))
+    return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(boxes, 0, 2))
 
 
-@cute.jit
 def load_block(pipe, write, tma, source, target):
     """Bring one tile of keys or values to its stage, when that is free."""
     pipe.producer_acquire(write)
@@ -331,67 +185,29 @@ def load_block(pipe, write, tma, source, target):
 
 
 @cute.jit
-def load_tiles(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV):
+def load_tiles(v: cutlass.Constexpr, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK, tma_v, mV, sV):
     """Producer warp: of each tile Q once, then K and V from the last block down, K one block ahead of V."""
     pipe_q, pipe_k, pipe_v = pipes
-    sQ, gQ = tma_views(tma_q, gQ, sQ)
-    sK, gK = tma_views(tma_k, gK, sK)
-    sV, gV = tma_views(tma_v, gV, sV)
-    write_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
-    write_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    write_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    boxes_m = v.tile_m // MMA_M
-    turn = cutlass.Int32(0)
-    index = tile_of(turn)
-    while index < tiles(v):
-        m, group, batch = tile_at(v, index)
-        first, end, _, _ = key_blocks(v, blocks, m)
-        q_at = of_tensor((group, *batch), v.q_modes)
-        k_at, v_at = of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
+    sQ, gQ = tma_views(tma_q, mQ, (MMA_M, v.d_pad), sQ)
+    sK, gK = tma_views(tma_k, mK, (v.tile_n, v.d_pad), sK)
+    sV, gV = tma_views(tma_v, mV, (v.dv_pad, v.tile_n), sV)
+    write_q, write_k, write_v = v.pipeline_states(pipeline.PipelineUserType.Producer)
+    turn, index = cutlass.Int32(0), tile_of(cutlass.Int32(0))
+    while index < v.tiles():
+        m, group, batch = v.tile_at(index)
+        first, end, _, _ = v.key_blocks(blocks, m)
         pipe_q.producer_acquire(write_q)
-        for box in cutlass.range_constexpr(boxes_m):
-            source = gQ[(None, m * boxes_m + box, 0, *q_at)]
+        for box in cutlass.range_constexpr(v.tile_m // MMA_M):
+            source = gQ[(None, m * (v.tile_m // MMA_M) + box, 0, group, *batch)]
             cute.copy(tma_q, source, sQ[None, box], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
         write_q.advance()
-        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, end - 1, 0, *k_at)], sK)
+        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, end - 1, 0, *batch)], sK)
         for i in cutlass.range(1, end - first, unroll=1):
             block = end - 1 - i
-            write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
-            write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block + 1, *v_at)], sV)
-        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, first, *v_at)], sV)
-        turn += 1
-        index = tile_of(turn)
-
-
-@cute.jit
-def scores(v: cutlass.Constexpr, acc, tQ, tK, group, stage):
-    """Issue S = Q K^T of one block of keys."""
-    mma = score_mma(v)
-    warpgroup.fence()
-    mma.set(warpgroup.Field.ACCUMULATE, False)
-    for block in cutlass.range_constexpr(cute.size(tQ, mode=[2])):
-        cute.gemm(mma, acc, tQ[None, None, block, group], tK[None, None, block, stage], acc)
-        mma.set(warpgroup.Field.ACCUMULATE, True)
-    warpgroup.commit_group()
-
-
-@cute.jit
-def add_values(mma, acc, tP, tV, stage):
-    """Issue O += P V of one block of keys."""
-    warpgroup.fence()
-    for block in cutlass.range_constexpr(cute.size(tV, mode=[2])):
-        cute.gemm(mma, acc, tP[None, None, block], tV[None, None, block, stage], acc)
-    warpgroup.commit_group()
-
-
-@cute.jit
-def mask(v: cutlass.Constexpr, acc, row, column):
-    """-inf where a query does not see a key; `row` and `column` are those of a thread's first element."""
-    for i in cutlass.range_constexpr(cute.size(acc)):
-        m = row + i // 2 % 2 * 8
-        n = column + i // 4 * 8 + i % 2
-        inside = n < cutlass.min(v.keys, m + (v.most + 1))
-        acc[i] = cutlass.select_(inside, acc[i], ACC(-ACC.inf))
+            write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *batch)], sK)
+            write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block + 1, *batch)], sV)
+        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, first, *batch)], sV)
+        turn, index = turn + 1, tile_of(turn + 1)
 
 
 def at(column, row):
@@ -399,201 +215,212 @@ def at(column, row):
     return column // 2 * 4 + row * 2 + column % 2
 
 
-@cute.jit
-def quad_max(x):
-    """The maximum of the four threads that share a row."""
-    for offset in cutlass.range_constexpr(2):
-        x = cute.arch.fmax(x, cute.arch.shuffle_sync_bfly(x, offset=1 << offset))
+def over_quad(join, x):
+    """What `join` makes of the values of the four threads that share a row."""
+    for offset in (1, 2):
+        x = join(x, cute.arch.shuffle_sync_bfly(x, offset=offset))
     return x
 
 
-@cute.jit
-def quad_sum(x):
-    for offset in cutlass.range_constexpr(2):
-        x = x + cute.arch.shuffle_sync_bfly(x, offset=1 << offset)
-    return x
-
-
-@cute.jit
-def softmax(v: cutlass.Constexpr, acc, row_max, row_sum, rescale):
-    """Online softmax: acc -> exp(score - running maximum); `rescale` is what older sums shrink by."""
-    scale = v.scale * LOG2_E  # exp(x) is exp2(x * log2(e)): one FMA and one exponential
-    for row in cutlass.range_constexpr(2):
-        # four chains of maxima, then of sums: one chain would wait for every result
-        best = [acc[at(c, row)] for c in range(4)]
-        for c in cutlass.range_constexpr(4, v.tile_n // 4):
-            best[c % 4] = cute.arch.fmax(best[c % 4], acc[at(c, row)])
-        high = cute.arch.fmax(cute.arch.fmax(best[0], best[1]), cute.arch.fmax(best[2], best[3]))
-        high = quad_max(cute.arch.fmax(high, row_max[row]))
-        base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
-        rescale[row] = cute.arch.exp2(row_max[row] * scale - base)
-        row_max[row] = high
-        sums = [ACC(0.0)] * 4
-        for c in cutlass.range_constexpr(v.tile_n // 4):
-            acc[at(c, row)] = cute.arch.exp2(acc[at(c, row)] * scale - base)
-            sums[c % 4] = sums[c % 4] + acc[at(c, row)]
-        row_sum[row] = row_sum[row] * rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-
-
-@cute.jit
-def scale_rows(acc, factor):
-    for i in cutlass.range_constexpr(cute.size(acc)):
-        acc[i] = acc[i] * factor[i // 2 % 2]
-
-
-@cute.jit
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
     source, target = cute.make_tensor(source.iterator, pieces), cute.make_tensor(target.iterator, pieces)
-    for i in cutlass.range_constexpr(cute.size(source, mode=[1])):
+    for i in range(cute.size(source, mode=[1])):
         target[None, i].store(source[None, i].load().to(target.element_type))
 
 
-def my_turn(v, group):
-    """Ping-pong: wait until the warp group before has issued its products."""
-    cute.arch.barrier(barrier_id=1 + group, number_of_threads=2 * WARP_GROUP)
+class Consumer(NamedTuple):
+    """A consumer warp group: its number, what its products read, and its 64 rows in registers."""
 
+    group: cutlass.Int32
+    tQ: cute.Tensor
+    tK: cute.Tensor
+    tV: cute.Tensor
+    s: cute.Tensor  # scores of one block of keys, then their weights
+    p: cute.Tensor  # the weights as the second product takes them
+    o: cute.Tensor
+    row_max: cute.Tensor  # of a thread's two rows: maximum and sum so far, and what older sums shrink by
+    row_sum: cute.Tensor
+    rescale: cute.Tensor
 
-def your_turn(v, group):
-    cute.arch.barrier_arrive(barrier_id=1 + (group + 1) % (v.tile_m // MMA_M), number_of_threads=2 * WARP_GROUP)
+    @classmethod
+    def of(cls, v, group, sQ, sK, sV):
+        """The warp group of this thread, with registers and what it reads of smem."""
+        mma_s, mma_o = v.score_mma(), v.output_mma()
+        return cls(
+            group,
+            mma_s.make_fragment_A(mma_s.get_slice(0).partition_A(sQ)),
+            mma_s.make_fragment_B(mma_s.get_slice(0).partition_B(sK)),
+            mma_o.make_fragment_B(mma_o.get_slice(0).partition_B(sV)),
+            cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC),
+            mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n))),
+            cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC),
+            *(cute.make_rmem_tensor(2, ACC) for _ in range(3)),
+        )
+
+    def scores(self, v, stage):
+        """Issue S = Q K^T of one block of keys."""
+        mma = v.score_mma()
+        warpgroup.fence()
+        for i in range(cute.size(self.tQ, mode=[2])):
+            mma.set(warpgroup.Field.ACCUMULATE, i > 0)
+            cute.gemm(mma, self.s, self.tQ[None, None, i, self.group], self.tK[None, None, i, stage], self.s)
+        warpgroup.commit_group()
+
+    def add_values(self, v, stage):
+        """Issue O += P V of one block of keys."""
+        mma = v.output_mma()
+        mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.fence()
+        for i in range(cute.size(self.tV, mode=[2])):
+            cute.gemm(mma, self.o, self.p[None, None, i], self.tV[None, None, i, stage], self.o)
+        warpgroup.commit_group()
+
+    def my_turn(self):
+        """Ping-pong: wait until the warp group before has issued its products."""
+        cute.arch.barrier(barrier_id=1 + self.group, number_of_threads=2 * WARP_GROUP)
+
+    def your_turn(self, v):
+        other = (self.group + 1) % (v.tile_m // MMA_M)
+        cute.arch.barrier_arrive(barrier_id=1 + other, number_of_threads=2 * WARP_GROUP)
+
+    def mask(self, v, row, column):
+        """-inf where a query does not see a key; `row` and `column` are those of a thread's first element."""
+        for i in range(cute.size(self.s)):
+            m = row + i // 2 % 2 * 8
+            n = column + i // 4 * 8 + i % 2
+            inside = n < cutlass.min(v.keys, m + (v.most + 1))
+            self.s[i] = cutlass.select_(inside, self.s[i], ACC(-ACC.inf))
+
+    def softmax(self, v):
+        """Online softmax: S -> exp(S - running maximum); `rescale` is what older sums shrink by."""
+        s, exp2, fmax = self.s, cute.arch.exp2, cute.arch.fmax
+        scale = v.scale * LOG2_E  # exp(x) is exp2(x * log2(e)): one FMA and one exponential
+        for row in range(2):
+            # four chains of maxima, then of sums: one chain would wait for every result
+            best = [s[at(i, row)] for i in range(4)]
+            for i in range(4, v.tile_n // 4):
+                best[i % 4] = fmax(best[i % 4], s[at(i, row)])
+            high = fmax(fmax(best[0], best[1]), fmax(best[2], best[3]))
+            high = over_quad(fmax, fmax(high, self.row_max[row]))
+            base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
+            self.rescale[row] = exp2(self.row_max[row] * scale - base)
+            self.row_max[row] = high
+            sums = [ACC(0.0)] * 4
+            for i in range(v.tile_n // 4):
+                s[at(i, row)] = exp2(s[at(i, row)] * scale - base)
+                sums[i % 4] = sums[i % 4] + s[at(i, row)]
+            self.row_sum[row] = self.row_sum[row] * self.rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
+
+    def rescale_output(self):
+        for i in range(cute.size(self.o)):
+            self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
+
+    def step(self, v, masked, pipes, reads, where):
+        """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
+        _, pipe_k, pipe_v = pipes
+        _, read_k, read_v = reads
+        pipe_k.consumer_wait(read_k)
+        self.my_turn()
+        self.scores(v, read_k.index)
+        pipe_v.consumer_wait(read_v)
+        self.add_values(v, read_v.index)
+        self.your_turn(v)
+        warpgroup.wait_group(1)
+        pipe_k.consumer_release(read_k)
+        read_k.advance()
+        if masked:
+            self.mask(v, *where)
+        self.softmax(v)
+        warpgroup.wait_group(0)
+        pipe_v.consumer_release(read_v)
+        read_v.advance()
+        convert(self.s, self.p)
+        self.rescale_output()
+        return reads
 
 
 @cute.jit
-def store(v: cutlass.Constexpr, acc, tma_o, gO, sO, group, tile):
+def store(v: cutlass.Constexpr, c, tile, tma_o, mO, sO):
     """Each warp group stages its 64 rows of O in smem of their own, and sends them by TMA."""
     m, head, batch = tile
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     copy_atom = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), OUT)
-    to_smem = cute.make_tiled_copy_C(copy_atom, output_mma(v)).get_slice(thread)
-    out = cute.make_rmem_tensor(acc.layout, OUT)
-    box = m * (v.tile_m // MMA_M) + group
-    convert(acc, out)
-    buffer = sO[None, None, group]
+    to_smem = cute.make_tiled_copy_C(copy_atom, v.output_mma()).get_slice(thread)
+    out = cute.make_rmem_tensor(c.o.layout, OUT)
+    box = m * (v.tile_m // MMA_M) + c.group
+    convert(c.o, out)
     cute.arch.cp_async_bulk_wait_group(0, read=True)  # the rows of the tile before have left
-    cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)
-    cute.copy(copy_atom, to_smem.retile(out), to_smem.partition_D(buffer))
+    cute.arch.barrier(barrier_id=4 + c.group, number_of_threads=WARP_GROUP)
+    cute.copy(copy_atom, to_smem.retile(out), to_smem.partition_D(sO[None, None, c.group]))
     cute.arch.fence_proxy("async.shared", space="cta")
-    cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)
+    cute.arch.barrier(barrier_id=4 + c.group, number_of_threads=WARP_GROUP)
     if cute.arch.make_warp_uniform(thread // 32) == 0:
-        source, target = tma_views(tma_o, gO[(None, None, box, 0, head, *batch)], buffer)
-        cute.copy(tma_o, source, target)
+        source, target = tma_views(tma_o, mO, (MMA_M, v.dv_pad), sO)
+        cute.copy(tma_o, source[None, c.group], target[(None, box, 0, head, *batch)])
         cute.arch.cp_async_bulk_commit_group()
 
 
 @cute.jit
-def step(
-    v: cutlass.Constexpr, masked: cutlass.Constexpr, tile, group, pipes, reads, mma_o, accs, operands, states, where
-):
-    """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
-    pipe_k, pipe_v = pipes
-    read_k, read_v = reads
-    acc_s, acc_o, p = accs
-    tQ, tK, tV, tP = operands
-    row_max, row_sum, rescale = states
-    pipe_k.consumer_wait(read_k)
-    my_turn(v, group)
-    scores(v, acc_s, tQ, tK, group, read_k.index)
-    pipe_v.consumer_wait(read_v)
-    add_values(mma_o, acc_o, tP, tV, read_v.index)
-    your_turn(v, group)
-    warpgroup.wait_group(1)
-    pipe_k.consumer_release(read_k)
-    read_k.advance()
-    if cutlass.const_expr(masked):
-        mask(v, acc_s, *where)
-    softmax(v, acc_s, row_max, row_sum, rescale)
-    warpgroup.wait_group(0)
-    pipe_v.consumer_release(read_v)
-    read_v.advance()
-    convert(acc_s, p)
-    scale_rows(acc_o, rescale)
-    return read_k, read_v
-
-
-@cute.jit
-def attend(v: cutlass.Constexpr, blocks, tile, group, pipes, reads, mma_o, accs, operands, states):
-    """All keys of one tile, from the last block down: the sum of P V stays in acc_o, maxima and sums in states."""
+def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
+    """All keys of one tile, from the last block down: the sum of P V stays in `o`, not divided yet."""
     pipe_q, pipe_k, pipe_v = pipes
     read_q, read_k, read_v = reads
-    acc_s, acc_o, p = accs
-    tQ, tK, tV, tP = operands
-    row_max, row_sum, rescale = states
-    row_max.fill(-ACC.inf)
-    row_sum.fill(0.0)
-    acc_o.fill(0.0)
-    _, end, plain_first, plain_end = key_blocks(v, blocks, tile[0])
-    row, column = first_row(v, tile, group), cute.arch.lane_idx() % 4 * 2  # of a thread's first element
-
+    c.row_max.fill(-ACC.inf)
+    c.row_sum.fill(0.0)
+    c.o.fill(0.0)
+    _, end, plain_first, plain_end = v.key_blocks(blocks, tile[0])
+    thread = cute.arch.thread_idx()[0] % WARP_GROUP
+    row = tile[0] * v.tile_m + c.group * MMA_M + thread // 32 * 16 + thread % 32 // 4  # of a thread's first element
+    column = cute.arch.lane_idx() % 4 * 2
     # the last block: its scores and their softmax
     pipe_q.consumer_wait(read_q)
     pipe_k.consumer_wait(read_k)
-    scores(v, acc_s, tQ, tK, group, read_k.index)
+    c.scores(v, read_k.index)
     warpgroup.wait_group(0)
     pipe_k.consumer_release(read_k)
     read_k.advance()
     where = (row, column + (end - 1) * v.tile_n)
-    mask(v, acc_s, *where)
-    softmax(v, acc_s, row_max, row_sum, rescale)
-    convert(acc_s, p)
-
-    pipes = (pipe_k, pipe_v)
+    c.mask(v, *where)
+    c.softmax(v)
+    convert(c.s, c.p)
     plain_end = cutlass.min(plain_end, end - 1)
     # masked blocks, plain ones: the masked loop stays where it is empty, or ptxas spills
     for i in cutlass.range(end - 1 - plain_end, unroll=1):
-        where = (row, column + (end - 2 - i) * v.tile_n)
-        read_k, read_v = step(v, True, tile, group, pipes, (read_k, read_v), mma_o, accs, operands, states, where)
+        reads = c.step(v, True, pipes, reads, (row, column + (end - 2 - i) * v.tile_n))
     for i in cutlass.range(plain_end - plain_first, unroll=1):
-        where = (row, column + (plain_end - 1 - i) * v.tile_n)
-        read_k, read_v = step(v, False, tile, group, pipes, (read_k, read_v), mma_o, accs, operands, states, where)
+        reads = c.step(v, False, pipes, reads, (row, column + (plain_end - 1 - i) * v.tile_n))
+    read_q, _, read_v = reads
     pipe_q.consumer_release(read_q)
     read_q.advance()
-
     # the values of the first block
     pipe_v.consumer_wait(read_v)
-    add_values(mma_o, acc_o, tP, tV, read_v.index)
+    c.add_values(v, read_v.index)
     warpgroup.wait_group(0)
     pipe_v.consumer_release(read_v)
     read_v.advance()
-    return read_q, read_k, read_v
+    return reads
 
 
 @cute.jit
-def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, gO, sO):
+def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, mO, sO):
     """Consumer warp groups: 64 rows each of one tile after the other."""
-    group = cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4 - 1
-    thread = cute.arch.thread_idx()[0] % WARP_GROUP
-    mma_s, mma_o = score_mma(v), output_mma(v)
-    part_s, part_o = mma_s.get_slice(thread), mma_o.get_slice(thread)
-    tQ = mma_s.make_fragment_A(part_s.partition_A(sQ))
-    tK = mma_s.make_fragment_B(part_s.partition_B(sK))
-    tV = mma_o.make_fragment_B(part_o.partition_B(sV))
-    acc_s = cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC)
-    acc_o = cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC)
-    tP = mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n)))
-    p = cute.make_tensor(tP.iterator, acc_s.layout)  # the same registers, element by element as S
-    row_max, row_sum, rescale = (cute.make_rmem_tensor(2, ACC) for _ in range(3))
-    mma_o.set(warpgroup.Field.ACCUMULATE, True)
-    accs, operands, states = (acc_s, acc_o, p), (tQ, tK, tV, tP), (row_max, row_sum, rescale)
-    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
-    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    if group == 0:
+    c = Consumer.of(v, cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4 - 1, sQ, sK, sV)
+    reads = v.pipeline_states(pipeline.PipelineUserType.Consumer)
+    if c.group == 0:
         cute.arch.barrier_arrive(barrier_id=1, number_of_threads=2 * WARP_GROUP)  # the first turn is free
-    turn = cutlass.Int32(0)
-    index = tile_of(turn)
-    while index < tiles(v):
-        tile = tile_at(v, index)
-        reads = (read_q, read_k, read_v)
-        read_q, read_k, read_v = attend(v, blocks, tile, group, pipes, reads, mma_o, accs, operands, states)
+    turn, index = cutlass.Int32(0), tile_of(cutlass.Int32(0))
+    while index < v.tiles():
+        tile = v.tile_at(index)
+        reads = attend(v, c, blocks, tile, pipes, reads)
         for r in cutlass.range_constexpr(2):
-            row_sum[r] = quad_sum(row_sum[r])
+            c.row_sum[r] = over_quad(add, c.row_sum[r])
             # a row that sees no key has the sum 0, and gives 0 * inf, which is NaN
-            rescale[r] = cute.arch.rcp_approx(row_sum[r])
-        scale_rows(acc_o, rescale)
-        store(v, acc_o, tma_o, gO, sO, group, tile)
-        turn += 1
-        index = tile_of(turn)
+            c.rescale[r] = cute.arch.rcp_approx(c.row_sum[r])
+        c.rescale_output()
+        store(v, c, tile, tma_o, mO, sO)
+        turn, index = turn + 1, tile_of(turn + 1)
     cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
@@ -602,10 +429,11 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     """A producer warp loads by TMA; consumer warp groups hold 64 rows of S, P and O each in registers."""
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 + 4 * v.stages)
-    sQ = smem.allocate_tensor(IN, q_layout(v).outer, 1024, swizzle=q_layout(v).inner)
-    sO = smem.allocate_tensor(OUT, o_layout(v).outer, 1024, swizzle=o_layout(v).inner)
-    sK = smem.allocate_tensor(IN, k_layout(v).outer, 1024, swizzle=k_layout(v).inner)
-    sV = smem.allocate_tensor(IN, v_layout(v).outer, 1024, swizzle=v_layout(v).inner)
+    q_layout, k_layout, v_layout, o_layout = v.smem_layouts()
+    sQ = smem.allocate_tensor(IN, q_layout.outer, 1024, swizzle=q_layout.inner)
+    sO = smem.allocate_tensor(OUT, o_layout.outer, 1024, swizzle=o_layout.inner)
+    sK = smem.allocate_tensor(IN, k_layout.outer, 1024, swizzle=k_layout.inner)
+    sV = smem.allocate_tensor(IN, v_layout.outer, 1024, swizzle=v_layout.inner)
 
     def pipe(storage, stages, count):
         return pipeline.PipelineTmaAsync.create(
@@ -614,7 +442,6 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, v.tile_m // MMA_M * 4),
             tx_count=count * IN.width // 8,
-            cta_layout_vmnk=cute.make_layout((1, 1, 1, 1)),
             defer_sync=True,
         )
 
@@ -623,61 +450,43 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     pipe_v = pipe(barriers + 2 + 2 * v.stages, v.stages, v.tile_n * v.dv_pad)
     pipes = (pipe_q, pipe_k, pipe_v)
     pipeline.pipeline_init_arrive(cluster_shape_mn=(1, 1), is_relaxed=True)
-    gQ = cute.local_tile(mQ, (MMA_M, v.d_pad), (None,) * cute.rank(mQ))  # (64, d, m, 1, group, *batch)
-    gK = cute.local_tile(mK, (v.tile_n, v.d_pad), (None,) * cute.rank(mK))  # (tile_n, d, n, 1, *batch)
-    gV = cute.local_tile(mV, (v.dv_pad, v.tile_n), (None,) * cute.rank(mV))  # (dv, tile_n, 1, n, *batch)
-    gO = cute.local_tile(mO, (MMA_M, v.dv_pad), (None,) * cute.rank(mO))  # (64, dv, m, 1, group, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(1, 1))
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
         if warp_index == 0:
-            load_tiles(v, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
+            load_tiles(v, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK, tma_v, mV, sV)
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
-        consume_tiles(v, blocks, pipes, sQ, sK, sV, tma_o, gO, sO)
+        consume_tiles(v, blocks, pipes, sQ, sK, sV, tma_o, mO, sO)
 
 
 @cute.jit
-def launch_attention(
-    q: cute.Tensor,
-    k: cute.Tensor,
-    values: cute.Tensor,
-    o: cute.Tensor,
-    sm_count: cutlass.Int32,
-    stream,
-    v: cutlass.Constexpr,
-):
+def launch_attention(q, k, values, o, sm_count: cutlass.Int32, stream, v: cutlass.Constexpr):
     """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA an SM."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
-    heads = (v.ratio, *v.batch)
     # and the blocks of keys: loops of known length are unrolled or left out, and then registers spill
     blocks = cutlass.Int32(-(-v.keys // v.tile_n))
-    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, *v.q_modes), stride=v.q_stride))
-    mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.k_modes), stride=v.k_stride))
-    mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.v_modes), stride=v.v_stride))
-    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, *heads), stride=v.o_stride))
-    load = cpasync.CopyBulkTensorTileG2SOp()
-    q_tile, o_tile = (cute.slice_(layout, (None, None, 0)) for layout in (q_layout(v), o_layout(v)))
-    k_tile, v_tile = (cute.slice_(layout, (None, None, 0)) for layout in (k_layout(v), v_layout(v)))
-    tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_tile, (MMA_M, v.d_pad))
-    tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_tile, (v.tile_n, v.d_pad))
-    tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_tile, (v.dv_pad, v.tile_n))
-    tma_o, mO = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), mO, o_tile, (MMA_M, v.dv_pad))
+    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, v.ratio, *v.batch), stride=v.q_stride))
+    mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.batch), stride=v.k_stride))
+    mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.batch), stride=v.v_stride))
+    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, v.ratio, *v.batch), stride=v.o_stride))
+    load, store_o = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
+    q_layout, k_layout, v_layout, o_layout = v.smem_layouts()
+    tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_layout, (MMA_M, v.d_pad))
+    tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_layout, (v.tile_n, v.d_pad))
+    tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_layout, (v.dv_pad, v.tile_n))
+    tma_o, mO = cpasync.make_tiled_tma_atom(store_o, mO, o_layout, (MMA_M, v.dv_pad))
     attention(v, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, tma_o, mO).launch(
-        grid=(cutlass.min(tiles(v), sm_count), 1, 1),
-        block=(threads(v), 1, 1),
+        grid=(cutlass.min(v.tiles(), sm_count), 1, 1),
+        block=(WARP_GROUP * (1 + v.tile_m // MMA_M), 1, 1),
         min_blocks_per_mp=1,
         stream=stream,
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The host code.
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 NAME = "attention_bf16_causal"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
@@ -688,28 +497,12 @@ SIGNATURES = {
         (cutlass.BFloat16, (2, 16, 1024, 128), (2097152, 131072, 128, 1), 16),  # o: out
     ),
 }
-LAUNCH = {
-    "default_tma": launch_attention,
-}
-RULES = {
-    "default_tma": rules_attention,
-}
-# Variants whose grid follows the SMs of the device: they take their number after the tensors.
-PERSISTENT = ["default_tma"]
-# What each case takes, in the order of the arguments.
-ACCEPTS = {
-    "default": [
-        "q bf16[2,16,1024,128]",
-        "k bf16[2,4,1024,128]",
-        "v bf16[2,4,1024,128]",
-    ],
-}
-# Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
-# order they are tried, with the base alignment in bytes that they need.
+# Shapes of the arguments -> what a case takes, shape and strides of the tensors that are made, and the variant.
 PLAN = {
     ((2, 16, 1024, 128), (2, 4, 1024, 128), (2, 4, 1024, 128)): (
+        "default: q bf16[2,16,1024,128], k bf16[2,4,1024,128], v bf16[2,4,1024,128]",
         (((2, 16, 1024, 128), (2097152, 131072, 128, 1)),),
-        ({"default_tma": 16},),
+        "default_tma",
     ),
 }
 
@@ -717,15 +510,14 @@ PLAN = {
 def compile_variant(name):
     """Compile one row of VARIANTS; needs no GPU when CUTE_DSL_ARCH=sm_90a is set."""
     v = next(v for v in VARIANTS if v.name == name)
-    broken = [f"{rule} ({because})" for rule, holds, because in RULES[name](v) if not holds]
+    broken = [f"{rule} ({because})" for rule, holds, because in rules_attention(v) if not holds]
     if broken:
         raise ValueError(f"{v} breaks: {'; '.join(broken)}")
     tensors = [
         make_fake_tensor(dtype, shape, stride, assumed_align=align) for dtype, shape, stride, align in SIGNATURES[name]
     ]
-    sm_count = [cutlass.Int32(1)] if name in PERSISTENT else []
     stream = make_fake_stream(use_tvm_ffi_env_stream=True)
-    return cute.compile(LAUNCH[name], *tensors, *sm_count, stream, v, options="--enable-tvm-ffi")
+    return cute.compile(launch_attention, *tensors, cutlass.Int32(1), stream, v, options="--enable-tvm-ffi")
 
 
 # Compiled variants are kept here for the next process; the folder may be deleted at any time.
@@ -751,15 +543,13 @@ def loaded(name):
 
 @cache
 def compiled(name, device):
-    """The function of a variant, and what it takes after the tensors; made once per process and device."""
-    if name not in PERSISTENT:
-        return loaded(name), ()
-    return loaded(name), (torch.cuda.get_device_properties(device).multi_processor_count,)
+    """The function of a variant, and the SMs of the device; made once per process and device."""
+    return loaded(name), torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def refusal(*tensors):
     """What this kernel accepts, and what it was given."""
-    accepted = "; ".join(f"{case}: {', '.join(arguments)}" for case, arguments in ACCEPTS.items())
+    accepted = "; ".join(accepts for accepts, *_ in PLAN.values())
     found = ", ".join(f"{t.dtype} {tuple(t.shape)} strides {t.stride()} on {t.device}" for t in tensors)
     return f"{NAME} takes CUDA tensors: {accepted}. Found: {found}"
 
@@ -772,15 +562,6 @@ def aligned(tensor):
     return tensor.as_strided((span,), (1,)).clone().as_strided(tensor.shape, tensor.stride())
 
 
-def run(variants, device, base, *tensors):
-    """Launch the first variant whose alignment the base addresses have."""
-    name = next((name for name, alignment in variants.items() if base % alignment == 0), None)
-    if name is None:
-        raise ValueError("a base address is not 16-byte aligned")
-    function, after = compiled(name, device.index)
-    function(*tensors, *after)
-
-
 def kernel(q, k, v):
     """Compute attention_bf16_causal.
 
@@ -791,15 +572,14 @@ def kernel(q, k, v):
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not q.is_cuda:
         raise ValueError(refusal(*tensors))
-    q = aligned(q)
-    k = aligned(k)
-    v = aligned(v)
-    made, launches = found
+    _, made, name = found
+    q, k, v = map(aligned, (q, k, v))
     device = q.device
     out = torch.empty_strided(*made[0], dtype=torch.bfloat16, device=device)
     with torch.cuda.device(device):
+        function, sm_count = compiled(name, device.index)
         try:
-            run(launches[0], device, 0, q, k, v, out)
+            function(q, k, v, out, sm_count)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{error}\n{refusal(*tensors)}") from error
     return out

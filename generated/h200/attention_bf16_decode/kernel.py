@@ -1,24 +1,7 @@
 """attention_bf16_decode: one kernel
 
 Kernel 0:
-  problem attention_bf16_decode [b:8, g:8, m:4, v:128, s:4096, k:128]
-    input q: bf16[8,32,1,128]
-    input k: bf16[8,4096,8,128]
-    input v: bf16[8,4096,8,128]
-    output out: bf16[8,32,1,128]
-    q_value:bf16 = load q[b, 4*g + m, 0, k]
-    k_value:bf16 = load k[b, s, g, k]
-    acc:fp32 = contract[k] q_value, k_value
-    mul:fp32 = mul acc, 0.08838834764831843
-    max:fp32 = reduce.max[s] mul
-    sub:fp32 = sub mul, max
-    exp:fp32 = exp sub
-    sum:fp32 = reduce.sum[s] exp
-    div:fp32 = div exp, sum
-    cast:bf16 = cast div
-    v_value:bf16 = load v[b, s, g, v]
-    acc_1:fp32 = contract[s] cast, v_value
-    store acc_1 -> out[b, 4*g + m, 0, v]
+  out = softmax(0.08838834764831843 * Q K^T) V of q, k, v.
   Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): a CTA for each head of K and V and part of its
     keys, one tile with all 4 rows of Q that share them; 4 CTAs share the keys of a head, a second kernel adds up
     what they found.
@@ -39,9 +22,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from math import prod
+from operator import add
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import cutlass
 import cutlass.cute as cute
@@ -50,14 +35,10 @@ from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
 from cutlass.memory import SmemAllocator
+from cutlass.utils import LayoutEnum, hopper_helpers
 
 if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Kernel 0, attention_bf16_decode: out from q, k, v.
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 IN = cutlass.BFloat16  # of Q, K and V, and of the weights
@@ -65,7 +46,6 @@ OUT = cutlass.BFloat16
 ACC = cutlass.Float32  # of scores, sums and output
 WARP_GROUP = 128  # threads that issue one wgmma together
 MMA_M = 64  # rows of one wgmma instruction
-MMA_K = 16  # what one wgmma sums
 LOG2_E = 1.4426950408889634
 EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
@@ -73,71 +53,88 @@ INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the plan: the tensors it serves, and the choices made for them."""
+    """One row of the plan: the tensors it serves, and the choices made for them. Defaults are the first row."""
 
     name: str
-    queries: int
-    keys: int
-    d: int
-    dv: int
-    ratio: int  # query heads that share a head of K and V
-    batch: tuple[int, ...]
-    q_modes: tuple[int, ...]  # extents of (group, *batch) in Q: 1 where Q does not vary
-    k_modes: tuple[int, ...]  # of (*batch)
-    v_modes: tuple[int, ...]
-    q_stride: tuple[int, ...]  # of (query, dim, group, *batch), in elements
-    k_stride: tuple[int, ...]  # of (key, dim, *batch)
-    v_stride: tuple[int, ...]  # of (dim, key, *batch)
-    o_stride: tuple[int, ...]  # of (query, dim, group, *batch)
-    scale: float  # of the products
-    tile_n: int
-    d_pad: int  # head dims as they lie in smem
-    dv_pad: int
-    stages: int
-    splits: int  # parts of the keys of a head
-    ctas_per_unit: int  # that one SM holds at once
-    section: int  # heads of K and V that walk side by side
-    producer_registers: int
-    consumer_registers: int
+    queries: int = 4
+    keys: int = 4096
+    d: int = 128
+    dv: int = 128
+    ratio: int = 1  # query heads that share a head of K and V
+    batch: tuple[int, ...] = (8, 8)
+    q_stride: tuple[int, ...] = (128, 1, 0, 4096, 512)  # of (query, dim, group, *batch), in elements
+    k_stride: tuple[int, ...] = (1024, 1, 4194304, 128)  # of (key, dim, *batch)
+    v_stride: tuple[int, ...] = (1, 1024, 4194304, 128)  # of (dim, key, *batch)
+    o_stride: tuple[int, ...] = (128, 1, 0, 4096, 512)  # of (query, dim, group, *batch)
+    scale: float = 0.08838834764831843  # of the products
+    tile_n: int = 64
+    d_pad: int = 128  # head dims as they lie in smem
+    dv_pad: int = 128
+    stages: int = 3
+    splits: int = 4  # parts of the keys of a head
+    ctas_per_unit: int = 2  # that one SM holds at once
+    section: int = 8  # heads of K and V that walk side by side, so that these stay in L2
+    producer_registers: int = 24
+    consumer_registers: int = 216
+
+    def batch_at(self, head):
+        """The batch coordinates of a head of K and V."""
+        batch = ()
+        for extent in reversed(self.batch):
+            batch, head = (head % extent, *batch), head // extent
+        return batch
+
+    def item_at(self, index):
+        """(part, head) of an item: CTAs side by side read the same keys of the heads of one section."""
+        head = index // (self.section * self.splits) * self.section + index % self.section
+        return index // self.section % self.splits, head
+
+    def item_of(self, part, head):
+        """The item of a part and a head."""
+        return (head // self.section * self.splits + part) * self.section + head % self.section
+
+    def key_blocks(self):
+        """Blocks of keys that any query sees."""
+        return -(-self.keys // self.tile_n)
+
+    def part_of(self, blocks, part):
+        """(first, count) of the blocks of one part."""
+        first = blocks * part // self.splits
+        return first, blocks * (part + 1) // self.splits - first
+
+    def smem_layouts(self):
+        """smem of Q (64, d, 1) with zeros where no query is, K (keys, d, stage), V as B (dv, keys, stage)."""
+        by_rows, by_columns = LayoutEnum.ROW_MAJOR, LayoutEnum.COL_MAJOR
+        return (
+            hopper_helpers.make_smem_layout_a(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, 1),
+            hopper_helpers.make_smem_layout_b(by_rows, (MMA_M, self.tile_n, self.d_pad), IN, self.stages),
+            hopper_helpers.make_smem_layout_b(by_columns, (MMA_M, self.dv_pad, self.tile_n), IN, self.stages),
+        )
+
+    def score_mma(self):
+        """S = Q K^T of one warp group, both from smem."""
+        majors = (OperandMajorMode.K, OperandMajorMode.K)
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.tile_n))
+
+    def output_mma(self):
+        """O += P V of one warp group, P from registers."""
+        majors, rmem = (OperandMajorMode.K, OperandMajorMode.MN), warpgroup.OperandSource.RMEM
+        return hopper_helpers.make_trivial_tiled_mma(IN, IN, *majors, ACC, (1, 1, 1), (MMA_M, self.dv_pad), rmem)
+
+    def pipeline_states(self, role):
+        """Where a producer or a consumer stands in the pipelines of Q, K and V."""
+        return tuple(pipeline.make_pipeline_state(role, stages) for stages in (1, self.stages, self.stages))
 
 
-CASE_DEFAULT = {  # case default
-    "queries": 4,
-    "keys": 4096,
-    "d": 128,
-    "dv": 128,
-    "ratio": 1,
-    "batch": (8, 8),
-    "q_modes": (1, 8, 8),
-    "k_modes": (8, 8),
-    "v_modes": (8, 8),
-    "q_stride": (128, 1, 0, 4096, 512),
-    "k_stride": (1024, 1, 4194304, 128),
-    "v_stride": (1, 1024, 4194304, 128),
-    "o_stride": (128, 1, 0, 4096, 512),
-    "scale": 0.08838834764831843,
-}
 VARIANTS = (
     # predicted 36.2 us, bound by memory: 1 grid waves, 97% full; q on 16 bytes, k on 16 bytes, v on 16 bytes
     # next best: 64x48, 4 stages, predicted 36.2 us
-    Variant(
-        name="default_tma",
-        **CASE_DEFAULT,
-        tile_n=64,
-        d_pad=128,
-        dv_pad=128,
-        stages=3,  # 115712 bytes of smem in all
-        splits=4,
-        ctas_per_unit=2,
-        section=8,
-        producer_registers=24,
-        consumer_registers=216,  # 112 of them scores, weights and output
-    ),
+    Variant("default_tma"),
 )
 
 
 def rules_attention(v):
-    """What a hand edit of a `attention` row must keep true: each rule, whether it holds, and its reason."""
+    """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     score_regs = v.tile_n / 2
     output_regs = v.dv_pad / 2
     weight_regs = v.tile_n * 2 / 8
@@ -147,178 +144,29 @@ def rules_attention(v):
     smem_bytes = q_bytes + v.stages * step_bytes + 1024
     reg_limit = 128 if v.ctas_per_unit == 2 else 216
     thread_regs = min(255, 65536 / (256 * v.ctas_per_unit)) // 8 * 8
-    return (
-        (
-            "inst_k divides d_pad",
-            v.d_pad % 16 == 0,
-            "wgmma consumes 32 bytes of the head dim at a time",
-        ),
-        (
-            "inst_k divides tile_n",
-            v.tile_n % 16 == 0,
-            "wgmma consumes 32 bytes of keys at a time",
-        ),
-        (
-            "dv_pad <= 256",
-            v.dv_pad <= 256,
-            "wgmma N is at most 256, and one warp group holds all of a row",
-        ),
-        (
-            "held_regs <= reg_limit",
-            held_regs <= reg_limit,
-            "scores, output, weights and Q share a thread's registers with addresses and the softmax",
-        ),
-        (
-            "consumer_wgs * consumer_regs + producer_regs <= (consumer_wgs + 1) * thread_regs",
-            v.consumer_registers + v.producer_registers <= 2 * thread_regs,
-            "setmaxnreg redistributes what the launch allocated",
-        ),
-        (
-            "stages >= 2 when overlap == 1",
-            v.stages >= 2,
-            "the next keys are multiplied while V of these is still in use",
-        ),
-        (
-            "splits <= ceil_div(most_keys, tile_n) when splits > 1",
-            v.splits <= 1 or v.splits <= -(-4096 // v.tile_n),
-            "each CTA of a row has at least one tile of keys",
-        ),
-        (
-            "batch * splits * packed_rows * dv < 2147483648 when splits > 1",
-            v.splits <= 1 or 64 * v.splits * 4 * 128 < 2147483648,
-            "elements of the parts are counted in 32 bits",
-        ),
-        (
-            "smem_bytes <= smem_bytes_per_cta",
-            smem_bytes <= 232448,
-            "Q, stages of K and V, weights and the barriers share one CTA's smem",
-        ),
-        (
-            "stages >= 2",
-            v.stages >= 2,
-            "keys are one block ahead of values",
-        ),
-        (
-            "held_regs <= 200 when consumer_wgs <= 2",
-            held_regs <= 200,
-            "ptxas spills beyond, with addresses and the softmax",
-        ),
-        (
-            "tile_n <= 128 when store_path == direct",
-            v.tile_n <= 128,
-            "ptxas spills beside more scores, in the one loop over blocks",
-        ),
-        (
-            "held_regs <= 184 when store_path == direct",
-            held_regs <= 184,
-            "ptxas spills beyond, with addresses and the softmax",
-        ),
-    )
+    pool_regs = v.consumer_registers + v.producer_registers
+    launch_regs = 2 * thread_regs
+    yield "wgmma_k_scores", v.d_pad % 16 == 0, "wgmma consumes 32 bytes of the head dim at a time"
+    yield "wgmma_k_output", v.tile_n % 16 == 0, "wgmma consumes 32 bytes of keys at a time"
+    yield "wgmma_n_output", v.dv_pad <= 256, "wgmma N is at most 256, and one warp group holds all of a row"
+    yield "registers", held_regs <= reg_limit, "scores, output, weights and Q leave room for addresses and the softmax"
+    yield "register_pool", pool_regs <= launch_regs, "setmaxnreg redistributes what the launch allocated"
+    yield "splits", v.splits <= 1 or v.splits <= -(-4096 // v.tile_n), "each CTA of a row has a tile of keys"
+    yield "part_offsets", v.splits <= 1 or 64 * v.splits * 4 * 128 < 2147483648, "parts are counted in 32 bits"
+    yield "smem", smem_bytes <= 232448, "Q, stages of K and V, weights and the barriers share one CTA's smem"
+    yield "overlap_stages", v.stages >= 2, "the next keys are multiplied while V of these is still in use"
+    yield "printed_two_consumers", held_regs <= 200, "addresses and the softmax spill beyond"
+    yield "printed_walk_keys", v.tile_n <= 128, "ptxas spills beside more scores, in the one loop over blocks"
+    yield "printed_walk_registers", held_regs <= 184, "addresses and the softmax spill beyond"
 
 
-def items(v):
-    """Pieces of work: a head of K and V with the rows that share it, and a part of its keys."""
-    return v.splits * prod(v.batch)
-
-
-def batch_at(v, head):
-    """The batch coordinates of a head of K and V."""
-    batch = ()
-    for extent in reversed(v.batch):
-        batch, head = (head % extent, *batch), head // extent
-    return batch
-
-
-def item_at(v, index):
-    """(part, head) of an item: CTAs side by side read the same keys of the heads of one section."""
-    return index // v.section % v.splits, index // (v.section * v.splits) * v.section + index % v.section
-
-
-def item_of(v, part, head):
-    """The item of a part and a head."""
-    return (head // v.section * v.splits + part) * v.section + head % v.section
-
-
-def key_blocks(v):
-    """Blocks of keys that any query sees."""
-    return -(-v.keys // v.tile_n)
-
-
-def part_of(v, blocks, part):
-    """(first, count) of the blocks of one part."""
-    first = blocks * part // v.splits
-    return first, blocks * (part + 1) // v.splits - first
-
-
-def row_at(v, row):
-    """(query, group) of a row of the tile."""
-    return row, 0
-
-
-def of_tensor(coords, extents):
-    """The coordinates of an operand: 0 along a mode that it does not have."""
-    return tuple(c if extent > 1 else 0 for c, extent in zip(coords, extents, strict=True))
-
-
-def row_major(rows, columns, count, dtype):
-    """`count` smem buffers of rows x columns, rows contiguous, in the widest swizzle that divides a row."""
-    kind = warpgroup.SmemLayoutAtomKind
-    kinds = {128: kind.K_SW128, 64: kind.K_SW64, 32: kind.K_SW32}
-    span = max(span for span in kinds if columns * dtype.width // 8 % span == 0)
-    atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
-    return cute.tile_to_shape(atom, (rows, columns, count), order=(0, 1, 2))
-
-
-def column_major(rows, columns, count, dtype):
-    """The same with columns contiguous."""
-    kind = warpgroup.SmemLayoutAtomKind
-    kinds = {128: kind.MN_SW128, 64: kind.MN_SW64, 32: kind.MN_SW32}
-    span = max(span for span in kinds if rows * dtype.width // 8 % span == 0)
-    atom = warpgroup.make_smem_layout_atom(kinds[span], dtype)
-    return cute.tile_to_shape(atom, (rows, columns, count), order=(1, 0, 2))
-
-
-def q_layout(v):
-    """smem of Q: 64 rows, of which those without a query are zeros."""
-    return row_major(MMA_M, v.d_pad, 1, IN)
-
-
-def q_tile(v):
-    """What one copy brings of Q: 64 rows."""
-    return (MMA_M, v.d_pad)
-
-
-def k_layout(v):
-    return row_major(v.tile_n, v.d_pad, v.stages, IN)
-
-
-def v_layout(v):
-    """smem of V as B of the second product: (dv, keys, stages), contiguous along dv."""
-    return column_major(v.dv_pad, v.tile_n, v.stages, IN)
-
-
-def score_mma(v):
-    """S = Q K^T of one warp group."""
-    smem, major = warpgroup.OperandSource.SMEM, OperandMajorMode.K
-    op = warpgroup.MmaF16BF16Op(IN, ACC, (MMA_M, v.tile_n, MMA_K), smem, major, major)
-    return cute.make_tiled_mma(cute.make_mma_atom(op))
-
-
-def output_mma(v):
-    """O += P V of one warp group, P from registers."""
-    rmem = warpgroup.OperandSource.RMEM
-    op = warpgroup.MmaF16BF16Op(IN, ACC, (MMA_M, v.dv_pad, MMA_K), rmem, OperandMajorMode.K, OperandMajorMode.MN)
-    return cute.make_tiled_mma(cute.make_mma_atom(op))
-
-
-@cute.jit
-def tma_views(tma, gmem, smem):
-    """The sides of a copy by TMA, tiles by their coordinates and buffers by their index."""
+def tma_views(tma, tensor, box, smem):
+    """The sides of a copy by TMA: buffers in smem by their index, boxes of a tensor by their coordinates."""
+    boxes = cute.local_tile(tensor, box, (None,) * cute.rank(tensor))
     single = cute.make_layout(1)
-    return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(gmem, 0, 2))
+    return cpasync.tma_partition(tma, 0, single, cute.group_modes(smem, 0, 2), cute.group_modes(boxes, 0, 2))
 
 
-@cute.jit
 def load_block(pipe, write, tma, source, target):
     """Bring one tile of keys or values to its stage, when that is free."""
     pipe.producer_acquire(write)
@@ -329,54 +177,21 @@ def load_block(pipe, write, tma, source, target):
 
 
 @cute.jit
-def load_item(v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV):
+def load_item(v: cutlass.Constexpr, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK, tma_v, mV, sV):
     """Producer warp: as far ahead of the consumers as there are stages."""
     pipe_q, pipe_k, pipe_v = pipes
-    sQ, gQ = tma_views(tma_q, gQ, sQ)
-    sK, gK = tma_views(tma_k, gK, sK)
-    sV, gV = tma_views(tma_v, gV, sV)
-    write_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
-    write_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    write_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    part, head = item_at(v, cute.arch.block_idx()[0])
-    batch = batch_at(v, head)
-    q_at, k_at, v_at = of_tensor((0, *batch), v.q_modes), of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)
-    first, count = part_of(v, blocks, part)
+    sQ, gQ = tma_views(tma_q, mQ, (MMA_M, v.d_pad), sQ)
+    sK, gK = tma_views(tma_k, mK, (v.tile_n, v.d_pad), sK)
+    sV, gV = tma_views(tma_v, mV, (v.dv_pad, v.tile_n), sV)
+    write_q, write_k, write_v = v.pipeline_states(pipeline.PipelineUserType.Producer)
+    part, head = v.item_at(cute.arch.block_idx()[0])
+    batch = v.batch_at(head)
+    first, count = v.part_of(blocks, part)
     pipe_q.producer_acquire(write_q)
-    cute.copy(tma_q, gQ[(None, 0, 0, *q_at)], sQ[None, 0], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
+    cute.copy(tma_q, gQ[(None, 0, 0, 0, *batch)], sQ[None, 0], tma_bar_ptr=pipe_q.producer_get_barrier(write_q))
     for block in cutlass.range(first, first + count, unroll=1):
-        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *k_at)], sK)
-        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block, *v_at)], sV)
-
-
-@cute.jit
-def scores(v: cutlass.Constexpr, acc, tQ, tK, group, stage):
-    """Issue S = Q K^T of one block of keys."""
-    mma = score_mma(v)
-    warpgroup.fence()
-    mma.set(warpgroup.Field.ACCUMULATE, False)
-    for block in cutlass.range_constexpr(cute.size(tQ, mode=[2])):
-        cute.gemm(mma, acc, tQ[None, None, block, group], tK[None, None, block, stage], acc)
-        mma.set(warpgroup.Field.ACCUMULATE, True)
-    warpgroup.commit_group()
-
-
-@cute.jit
-def add_values(mma, acc, tP, tV, stage):
-    """Issue O += P V of one block of keys."""
-    warpgroup.fence()
-    for block in cutlass.range_constexpr(cute.size(tV, mode=[2])):
-        cute.gemm(mma, acc, tP[None, None, block], tV[None, None, block, stage], acc)
-    warpgroup.commit_group()
-
-
-@cute.jit
-def mask(v: cutlass.Constexpr, acc, row, column):
-    """-inf where a query does not see a key; `row` and `column` are those of a thread's first element."""
-    for i in cutlass.range_constexpr(cute.size(acc)):
-        n = column + i // 4 * 8 + i % 2
-        inside = n < v.keys
-        acc[i] = cutlass.select_(inside, acc[i], ACC(-ACC.inf))
+        write_k = load_block(pipe_k, write_k, tma_k, gK[(None, block, 0, *batch)], sK)
+        write_v = load_block(pipe_v, write_v, tma_v, gV[(None, 0, block, *batch)], sV)
 
 
 def at(column, row):
@@ -384,70 +199,133 @@ def at(column, row):
     return column // 2 * 4 + row * 2 + column % 2
 
 
-@cute.jit
-def quad_max(x):
-    """The maximum of the four threads that share a row."""
-    for offset in cutlass.range_constexpr(2):
-        x = cute.arch.fmax(x, cute.arch.shuffle_sync_bfly(x, offset=1 << offset))
+def over_quad(join, x):
+    """What `join` makes of the values of the four threads that share a row."""
+    for offset in (1, 2):
+        x = join(x, cute.arch.shuffle_sync_bfly(x, offset=offset))
     return x
 
 
-@cute.jit
-def quad_sum(x):
-    for offset in cutlass.range_constexpr(2):
-        x = x + cute.arch.shuffle_sync_bfly(x, offset=1 << offset)
-    return x
-
-
-@cute.jit
-def softmax(v: cutlass.Constexpr, acc, row_max, row_sum, rescale):
-    """Online softmax: acc -> exp(score - running maximum); `rescale` is what older sums shrink by."""
-    scale = v.scale * LOG2_E  # exp(x) is exp2(x * log2(e)): one FMA and one exponential
-    for row in cutlass.range_constexpr(2):
-        # four chains of maxima, then of sums: one chain would wait for every result
-        best = [acc[at(c, row)] for c in range(4)]
-        for c in cutlass.range_constexpr(4, v.tile_n // 4):
-            best[c % 4] = cute.arch.fmax(best[c % 4], acc[at(c, row)])
-        high = cute.arch.fmax(cute.arch.fmax(best[0], best[1]), cute.arch.fmax(best[2], best[3]))
-        high = quad_max(cute.arch.fmax(high, row_max[row]))
-        base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
-        rescale[row] = cute.arch.exp2(row_max[row] * scale - base)
-        row_max[row] = high
-        sums = [ACC(0.0)] * 4
-        for c in cutlass.range_constexpr(v.tile_n // 4):
-            acc[at(c, row)] = cute.arch.exp2(acc[at(c, row)] * scale - base)
-            sums[c % 4] = sums[c % 4] + acc[at(c, row)]
-        row_sum[row] = row_sum[row] * rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-
-
-@cute.jit
-def scale_rows(acc, factor):
-    for i in cutlass.range_constexpr(cute.size(acc)):
-        acc[i] = acc[i] * factor[i // 2 % 2]
-
-
-@cute.jit
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
     source, target = cute.make_tensor(source.iterator, pieces), cute.make_tensor(target.iterator, pieces)
-    for i in cutlass.range_constexpr(cute.size(source, mode=[1])):
+    for i in range(cute.size(source, mode=[1])):
         target[None, i].store(source[None, i].load().to(target.element_type))
 
 
+class Consumer(NamedTuple):
+    """A consumer warp group: its number, what its products read, and its 64 rows in registers."""
+
+    group: cutlass.Int32
+    tQ: cute.Tensor
+    tK: cute.Tensor
+    tV: cute.Tensor
+    s: cute.Tensor  # scores of one block of keys, then their weights
+    p: cute.Tensor  # the weights as the second product takes them
+    o: cute.Tensor
+    row_max: cute.Tensor  # of a thread's two rows: maximum and sum so far, and what older sums shrink by
+    row_sum: cute.Tensor
+    rescale: cute.Tensor
+
+    @classmethod
+    def of(cls, v, group, sQ, sK, sV):
+        """The warp group of this thread, with registers and what it reads of smem."""
+        mma_s, mma_o = v.score_mma(), v.output_mma()
+        return cls(
+            group,
+            mma_s.make_fragment_A(mma_s.get_slice(0).partition_A(sQ)),
+            mma_s.make_fragment_B(mma_s.get_slice(0).partition_B(sK)),
+            mma_o.make_fragment_B(mma_o.get_slice(0).partition_B(sV)),
+            cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC),
+            mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n))),
+            cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC),
+            *(cute.make_rmem_tensor(2, ACC) for _ in range(3)),
+        )
+
+    def scores(self, v, stage):
+        """Issue S = Q K^T of one block of keys."""
+        mma = v.score_mma()
+        warpgroup.fence()
+        for i in range(cute.size(self.tQ, mode=[2])):
+            mma.set(warpgroup.Field.ACCUMULATE, i > 0)
+            cute.gemm(mma, self.s, self.tQ[None, None, i, self.group], self.tK[None, None, i, stage], self.s)
+        warpgroup.commit_group()
+
+    def add_values(self, v, stage):
+        """Issue O += P V of one block of keys."""
+        mma = v.output_mma()
+        mma.set(warpgroup.Field.ACCUMULATE, True)
+        warpgroup.fence()
+        for i in range(cute.size(self.tV, mode=[2])):
+            cute.gemm(mma, self.o, self.p[None, None, i], self.tV[None, None, i, stage], self.o)
+        warpgroup.commit_group()
+
+    def mask(self, v, row, column):
+        """-inf where a query does not see a key; `row` and `column` are those of a thread's first element."""
+        for i in range(cute.size(self.s)):
+            n = column + i // 4 * 8 + i % 2
+            inside = n < v.keys
+            self.s[i] = cutlass.select_(inside, self.s[i], ACC(-ACC.inf))
+
+    def softmax(self, v):
+        """Online softmax: S -> exp(S - running maximum); `rescale` is what older sums shrink by."""
+        s, exp2, fmax = self.s, cute.arch.exp2, cute.arch.fmax
+        scale = v.scale * LOG2_E  # exp(x) is exp2(x * log2(e)): one FMA and one exponential
+        for row in range(2):
+            # four chains of maxima, then of sums: one chain would wait for every result
+            best = [s[at(i, row)] for i in range(4)]
+            for i in range(4, v.tile_n // 4):
+                best[i % 4] = fmax(best[i % 4], s[at(i, row)])
+            high = fmax(fmax(best[0], best[1]), fmax(best[2], best[3]))
+            high = over_quad(fmax, fmax(high, self.row_max[row]))
+            base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
+            self.rescale[row] = exp2(self.row_max[row] * scale - base)
+            self.row_max[row] = high
+            sums = [ACC(0.0)] * 4
+            for i in range(v.tile_n // 4):
+                s[at(i, row)] = exp2(s[at(i, row)] * scale - base)
+                sums[i % 4] = sums[i % 4] + s[at(i, row)]
+            self.row_sum[row] = self.row_sum[row] * self.rescale[row] + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
+
+    def rescale_output(self):
+        for i in range(cute.size(self.o)):
+            self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
+
+    def step(self, v, pipes, reads, where):
+        """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
+        _, pipe_k, pipe_v = pipes
+        _, read_k, read_v = reads
+        pipe_k.consumer_wait(read_k)
+        self.scores(v, read_k.index)
+        pipe_v.consumer_wait(read_v)
+        self.add_values(v, read_v.index)
+        warpgroup.wait_group(1)
+        pipe_k.consumer_release(read_k)
+        read_k.advance()
+        self.mask(v, *where)
+        self.softmax(v)
+        warpgroup.wait_group(0)
+        pipe_v.consumer_release(read_v)
+        read_v.advance()
+        convert(self.s, self.p)
+        self.rescale_output()
+        return reads
+
+
 @cute.jit
-def store_part(v: cutlass.Constexpr, acc, row_max, row_sum, index, row, column, mParts, mSums):
+def store_part(v: cutlass.Constexpr, c, index, row, column, mParts, mSums):
     """Store the rows that an item found, each divided by its sum, and log2 of that sum."""
     for r in cutlass.range_constexpr(2):
-        m, group = row_at(v, row + r * 8)
+        m, group = row + r * 8, 0
         dense = group * v.queries + m
-        sees = row_sum[r] != 0.0
-        inverse = cutlass.select_(sees, cute.arch.rcp_approx(row_sum[r]), ACC(0.0))
+        sees = c.row_sum[r] != 0.0
+        inverse = cutlass.select_(sees, cute.arch.rcp_approx(c.row_sum[r]), ACC(0.0))
         if (m < v.queries) & (group < v.ratio):
             for i in cutlass.range_constexpr(v.dv // 4):
-                mParts[column + i // 2 * 8 + i % 2, dense, index] = acc[i // 2 * 4 + r * 2 + i % 2] * inverse
+                mParts[column + i // 2 * 8 + i % 2, dense, index] = c.o[at(i, r)] * inverse
             if column == 0:
-                log_sum = row_max[r] * (v.scale * LOG2_E) + cute.math.log2(row_sum[r], fastmath=True)
+                log_sum = c.row_max[r] * (v.scale * LOG2_E) + cute.math.log2(c.row_sum[r], fastmath=True)
                 mSums[dense, index] = cutlass.select_(sees, log_sum, ACC(-ACC.inf))
 
 
@@ -458,16 +336,16 @@ def combine(v: cutlass.Constexpr, mParts, mSums, mO):
     lane, index = cute.arch.lane_idx(), cute.arch.block_idx()[0]
     rows = v.queries * v.ratio
     dense, head = index % rows, index // rows
-    m, group, batch = dense % v.queries, dense // v.queries, batch_at(v, head)
+    m, group, batch = dense % v.queries, dense // v.queries, v.batch_at(head)
     high = ACC(-ACC.inf)
     for part in cutlass.range(v.splits, unroll=8):
-        high = cute.arch.fmax(high, mSums[dense, item_of(v, part, head)])
+        high = cute.arch.fmax(high, mSums[dense, v.item_of(part, head)])
     high = cutlass.select_(high == -ACC.inf, ACC(0.0), high)
     acc = cute.make_rmem_tensor(-(-v.dv // 32), ACC)
     acc.fill(0.0)
     total = ACC(0.0)
     for part in cutlass.range(v.splits, unroll=8):
-        item = item_of(v, part, head)
+        item = v.item_of(part, head)
         weight = cute.arch.exp2(mSums[dense, item] - high)
         total = total + weight
         for c in cutlass.range_constexpr(cute.size(acc)):
@@ -482,84 +360,46 @@ def combine(v: cutlass.Constexpr, mParts, mSums, mO):
 
 
 @cute.jit
-def step(v: cutlass.Constexpr, pipes, reads, operands, registers, batch, where):
-    """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
-    _, pipe_k, pipe_v = pipes
-    read_k, read_v = reads
-    mma_o, tQ, tK, tV, tP = operands
-    acc_s, acc_o, p, row_max, row_sum, rescale = registers
-    pipe_k.consumer_wait(read_k)
-    scores(v, acc_s, tQ, tK, 0, read_k.index)
-    pipe_v.consumer_wait(read_v)
-    add_values(mma_o, acc_o, tP, tV, read_v.index)
-    warpgroup.wait_group(1)
-    pipe_k.consumer_release(read_k)
-    read_k.advance()
-    mask(v, acc_s, *where)
-    softmax(v, acc_s, row_max, row_sum, rescale)
-    warpgroup.wait_group(0)
-    pipe_v.consumer_release(read_v)
-    read_v.advance()
-    convert(acc_s, p)
-    scale_rows(acc_o, rescale)
-    return read_k, read_v
-
-
-@cute.jit
-def attend(v: cutlass.Constexpr, pipes, operands, registers, work, where):
+def attend(v: cutlass.Constexpr, c, pipes, first, count, row, column):
     """All keys of one item, block after block: O in registers, not divided yet, and the sum of each row."""
     pipe_q, pipe_k, pipe_v = pipes
-    read_q = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
-    read_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    read_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    mma_o, tQ, tK, tV, tP = operands
-    acc_s, acc_o, p, row_max, row_sum, rescale = registers
-    (batch, first, count), (row, column) = work, where
+    reads = v.pipeline_states(pipeline.PipelineUserType.Consumer)
+    read_q, read_k, read_v = reads
     pipe_q.consumer_wait(read_q)
     pipe_k.consumer_wait(read_k)
-    scores(v, acc_s, tQ, tK, 0, read_k.index)
+    c.scores(v, read_k.index)
     warpgroup.wait_group(0)
     pipe_k.consumer_release(read_k)
     read_k.advance()
-    mask(v, acc_s, row, column + first * v.tile_n)
-    softmax(v, acc_s, row_max, row_sum, rescale)
-    convert(acc_s, p)
+    where = (row, column + first * v.tile_n)
+    c.mask(v, *where)
+    c.softmax(v)
+    convert(c.s, c.p)
     for block in cutlass.range(first + 1, first + count, unroll=1):
-        at_block = (row, column + block * v.tile_n)
-        read_k, read_v = step(v, pipes, (read_k, read_v), operands, registers, batch, at_block)
+        where = (row, column + block * v.tile_n)
+        reads = c.step(v, pipes, reads, where)
+    _, _, read_v = reads
     pipe_v.consumer_wait(read_v)
-    add_values(mma_o, acc_o, tP, tV, read_v.index)
+    c.add_values(v, read_v.index)
     warpgroup.wait_group(0)
     for r in cutlass.range_constexpr(2):
-        row_sum[r] = quad_sum(row_sum[r])
+        c.row_sum[r] = over_quad(add, c.row_sum[r])
 
 
 @cute.jit
 def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums):
     """Consumer warp group: the rows of an item in registers."""
+    c = Consumer.of(v, 0, sQ, sK, sV)
+    c.row_max.fill(-ACC.inf)
+    c.row_sum.fill(0.0)
+    c.o.fill(0.0)
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
-    mma_s, mma_o = score_mma(v), output_mma(v)
-    part_s, part_o = mma_s.get_slice(thread), mma_o.get_slice(thread)
-    tQ = mma_s.make_fragment_A(part_s.partition_A(sQ))
-    tK = mma_s.make_fragment_B(part_s.partition_B(sK))
-    tV = mma_o.make_fragment_B(part_o.partition_B(sV))
-    acc_s = cute.make_rmem_tensor(mma_s.partition_shape_C((MMA_M, v.tile_n)), ACC)
-    acc_o = cute.make_rmem_tensor(mma_o.partition_shape_C((MMA_M, v.dv_pad)), ACC)
-    tP = mma_o.make_fragment_A(mma_o.partition_shape_A((MMA_M, v.tile_n)))
-    p = cute.make_tensor(tP.iterator, acc_s.layout)  # the same registers, element by element as S
-    row_max, row_sum, rescale = (cute.make_rmem_tensor(2, ACC) for _ in range(3))
-    mma_o.set(warpgroup.Field.ACCUMULATE, True)
-    operands, registers = (mma_o, tQ, tK, tV, tP), (acc_s, acc_o, p, row_max, row_sum, rescale)
-    where = (thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2)  # row and column of a thread's first element
-    row_max.fill(-ACC.inf)
-    row_sum.fill(0.0)
-    acc_o.fill(0.0)
+    row, column = thread // 32 * 16 + thread % 32 // 4, thread % 4 * 2  # of a thread's first element
     index = cute.arch.block_idx()[0]
-    part, head = item_at(v, index)
-    batch = batch_at(v, head)
-    work = (batch, *part_of(v, blocks, part))
-    attend(v, pipes, operands, registers, work, where)
-    store_part(v, acc_o, row_max, row_sum, index, *where, mParts, mSums)
+    part, _ = v.item_at(index)
+    first, count = v.part_of(blocks, part)
+    attend(v, c, pipes, first, count, row, column)
+    store_part(v, c, index, row, column, mParts, mSums)
     cute.arch.griddepcontrol_launch_dependents()  # the CTAs of `combine` may take their places
 
 
@@ -568,9 +408,10 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     """A producer warp loads by TMA; a consumer warp group holds the rows of S, P and O in registers."""
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 + 4 * v.stages)
-    sQ = smem.allocate_tensor(IN, q_layout(v).outer, 1024, swizzle=q_layout(v).inner)
-    sK = smem.allocate_tensor(IN, k_layout(v).outer, 1024, swizzle=k_layout(v).inner)
-    sV = smem.allocate_tensor(IN, v_layout(v).outer, 1024, swizzle=v_layout(v).inner)
+    q_layout, k_layout, v_layout = v.smem_layouts()
+    sQ = smem.allocate_tensor(IN, q_layout.outer, 1024, swizzle=q_layout.inner)
+    sK = smem.allocate_tensor(IN, k_layout.outer, 1024, swizzle=k_layout.inner)
+    sV = smem.allocate_tensor(IN, v_layout.outer, 1024, swizzle=v_layout.inner)
 
     def pipe(storage, stages, count):
         return pipeline.PipelineTmaAsync.create(
@@ -579,7 +420,6 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 4),
             tx_count=count * IN.width // 8,
-            cta_layout_vmnk=cute.make_layout((1, 1, 1, 1)),
             defer_sync=True,
         )
 
@@ -588,52 +428,39 @@ def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK,
     pipe_v = pipe(barriers + 2 + 2 * v.stages, v.stages, v.tile_n * v.dv_pad)
     pipes = (pipe_q, pipe_k, pipe_v)
     pipeline.pipeline_init_arrive(cluster_shape_mn=(1, 1), is_relaxed=True)
-    gQ = cute.local_tile(mQ, q_tile(v), (None,) * cute.rank(mQ))  # (rows, d, 1, 1, *batch)
-    gK = cute.local_tile(mK, (v.tile_n, v.d_pad), (None,) * cute.rank(mK))  # (keys, d, n, 1, *batch)
-    gV = cute.local_tile(mV, (v.dv_pad, v.tile_n), (None,) * cute.rank(mV))  # (dv, keys, 1, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(1, 1))
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
         if warp_index == 0:
-            load_item(v, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
+            load_item(v, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK, tma_v, mV, sV)
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
         consume_item(v, blocks, pipes, sQ, sK, sV, mParts, mSums)
 
 
 @cute.jit
-def launch_attention(
-    q: cute.Tensor,
-    k: cute.Tensor,
-    values: cute.Tensor,
-    o: cute.Tensor,
-    parts: cute.Tensor,
-    sums: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
+def launch_attention(q, k, values, o, parts, sums, stream, v: cutlass.Constexpr):
     """View the tensors by tokens, head dim, group and batch, make the TMA descriptors, launch a CTA for each item."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
-    heads = (v.ratio, *v.batch)
     # and the blocks of keys: loops of known length are unrolled or left out, and then registers spill
-    blocks = cutlass.Int32(key_blocks(v))
-    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, *v.q_modes), stride=v.q_stride))
-    mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.k_modes), stride=v.k_stride))
-    mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.v_modes), stride=v.v_stride))
-    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, *heads), stride=v.o_stride))
+    blocks = cutlass.Int32(v.key_blocks())
+    mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, v.ratio, *v.batch), stride=v.q_stride))
+    mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.batch), stride=v.k_stride))
+    mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.batch), stride=v.v_stride))
+    mO = cute.make_tensor(o.iterator, cute.make_layout((queries, dv, v.ratio, *v.batch), stride=v.o_stride))
+    items = v.splits * prod(v.batch)  # a head of K and V with the rows that share it, and a part of its keys
     rows = v.queries * v.ratio
-    mParts = cute.make_tensor(parts.iterator, cute.make_layout((v.dv, rows, items(v))))
-    mSums = cute.make_tensor(sums.iterator, cute.make_layout((rows, items(v))))
+    mParts = cute.make_tensor(parts.iterator, cute.make_layout((v.dv, rows, items)))
+    mSums = cute.make_tensor(sums.iterator, cute.make_layout((rows, items)))
     load = cpasync.CopyBulkTensorTileG2SOp()
-    layouts = (q_layout(v), k_layout(v), v_layout(v))
-    q_box, k_box, v_box = (cute.slice_(layout, (None, None, 0)) for layout in layouts)
-    tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_box, q_tile(v))
-    tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_box, (v.tile_n, v.d_pad))
-    tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_box, (v.dv_pad, v.tile_n))
+    q_layout, k_layout, v_layout = v.smem_layouts()
+    tma_q, mQ = cpasync.make_tiled_tma_atom(load, mQ, q_layout, (MMA_M, v.d_pad))
+    tma_k, mK = cpasync.make_tiled_tma_atom(load, mK, k_layout, (v.tile_n, v.d_pad))
+    tma_v, mV = cpasync.make_tiled_tma_atom(load, mV, v_layout, (v.dv_pad, v.tile_n))
     attention(v, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, mParts, mSums).launch(
-        grid=(items(v), 1, 1),
+        grid=(items, 1, 1),
         block=(2 * WARP_GROUP, 1, 1),
         min_blocks_per_mp=v.ctas_per_unit,
         preferred_smem_carveout=100,
@@ -644,11 +471,7 @@ def launch_attention(
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The host code.
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 NAME = "attention_bf16_decode"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
@@ -661,32 +484,16 @@ SIGNATURES = {
         (cutlass.Float32, (256, 4), (4, 1), 16),  # sums
     ),
 }
-LAUNCH = {
-    "default_tma": launch_attention,
-}
-RULES = {
-    "default_tma": rules_attention,
-}
-# Variants whose grid follows the SMs of the device: they take their number after the tensors.
-PERSISTENT = []
-# What each case takes, in the order of the arguments.
-ACCEPTS = {
-    "default": [
-        "q bf16[8,32,1,128]",
-        "k bf16[8,4096,8,128]",
-        "v bf16[8,4096,8,128]",
-    ],
-}
-# Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
-# order they are tried, with the base alignment in bytes that they need.
+# Shapes of the arguments -> what a case takes, shape and strides of the tensors that are made, and the variant.
 PLAN = {
     ((8, 32, 1, 128), (8, 4096, 8, 128), (8, 4096, 8, 128)): (
+        "default: q bf16[8,32,1,128], k bf16[8,4096,8,128], v bf16[8,4096,8,128]",
         (
             ((8, 32, 1, 128), (4096, 128, 128, 1)),
             ((256, 4, 128), (512, 128, 1)),
             ((256, 4), (4, 1)),
         ),
-        ({"default_tma": 16},),
+        "default_tma",
     ),
 }
 
@@ -694,15 +501,14 @@ PLAN = {
 def compile_variant(name):
     """Compile one row of VARIANTS; needs no GPU when CUTE_DSL_ARCH=sm_90a is set."""
     v = next(v for v in VARIANTS if v.name == name)
-    broken = [f"{rule} ({because})" for rule, holds, because in RULES[name](v) if not holds]
+    broken = [f"{rule} ({because})" for rule, holds, because in rules_attention(v) if not holds]
     if broken:
         raise ValueError(f"{v} breaks: {'; '.join(broken)}")
     tensors = [
         make_fake_tensor(dtype, shape, stride, assumed_align=align) for dtype, shape, stride, align in SIGNATURES[name]
     ]
-    sm_count = [cutlass.Int32(1)] if name in PERSISTENT else []
     stream = make_fake_stream(use_tvm_ffi_env_stream=True)
-    return cute.compile(LAUNCH[name], *tensors, *sm_count, stream, v, options="--enable-tvm-ffi")
+    return cute.compile(launch_attention, *tensors, stream, v, options="--enable-tvm-ffi")
 
 
 # Compiled variants are kept here for the next process; the folder may be deleted at any time.
@@ -728,15 +534,13 @@ def loaded(name):
 
 @cache
 def compiled(name, device):
-    """The function of a variant, and what it takes after the tensors; made once per process and device."""
-    if name not in PERSISTENT:
-        return loaded(name), ()
-    return loaded(name), (torch.cuda.get_device_properties(device).multi_processor_count,)
+    """The function of a variant; made once per process and device."""
+    return loaded(name)
 
 
 def refusal(*tensors):
     """What this kernel accepts, and what it was given."""
-    accepted = "; ".join(f"{case}: {', '.join(arguments)}" for case, arguments in ACCEPTS.items())
+    accepted = "; ".join(accepts for accepts, *_ in PLAN.values())
     found = ", ".join(f"{t.dtype} {tuple(t.shape)} strides {t.stride()} on {t.device}" for t in tensors)
     return f"{NAME} takes CUDA tensors: {accepted}. Found: {found}"
 
@@ -749,15 +553,6 @@ def aligned(tensor):
     return tensor.as_strided((span,), (1,)).clone().as_strided(tensor.shape, tensor.stride())
 
 
-def run(variants, device, base, *tensors):
-    """Launch the first variant whose alignment the base addresses have."""
-    name = next((name for name, alignment in variants.items() if base % alignment == 0), None)
-    if name is None:
-        raise ValueError("a base address is not 16-byte aligned")
-    function, after = compiled(name, device.index)
-    function(*tensors, *after)
-
-
 def kernel(q, k, v):
     """Compute attention_bf16_decode.
 
@@ -768,17 +563,16 @@ def kernel(q, k, v):
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not q.is_cuda:
         raise ValueError(refusal(*tensors))
-    q = aligned(q)
-    k = aligned(k)
-    v = aligned(v)
-    made, launches = found
+    _, made, name = found
+    q, k, v = map(aligned, (q, k, v))
     device = q.device
     out = torch.empty_strided(*made[0], dtype=torch.bfloat16, device=device)
     parts = torch.empty_strided(*made[1], dtype=torch.float32, device=device)
     sums = torch.empty_strided(*made[2], dtype=torch.float32, device=device)
     with torch.cuda.device(device):
+        function = compiled(name, device.index)
         try:
-            run(launches[0], device, 0, q, k, v, out, parts, sums)
+            function(q, k, v, out, parts, sums)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{error}\n{refusal(*tensors)}") from error
     return out

@@ -406,6 +406,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -545,7 +553,7 @@ def column_sum_bf16_0_streamed(v: cutlass.Constexpr, x, buffer_0):
             col = (chunk * v.steps + s) * lanes + lane
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
-                x0 = x_raw[e, s].to(cutlass.Float32)
+                x0 = from_bf16(x_raw, e, s)
                 sum_0[e] = join_sum((sum_0[e],), (within(v, inside, x0, cutlass.Float32(0.0)),))[0]
     combine_columns(v, (sum_0,), join_sum, sum_0_parts)
     buffer_0_new = fragment(v, buffer_0_at, cutlass.Float32, 1)

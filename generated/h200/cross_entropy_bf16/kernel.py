@@ -532,6 +532,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -627,7 +635,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -716,13 +724,13 @@ def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
-                x0 = logits_raw[e, s].to(cutlass.Float32)
+                x0 = from_bf16(logits_raw, e, s)
                 sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
         for s in cutlass.range_constexpr(v.steps):
             col = ((chunk * v.steps + s) * lanes + lane) * v.vec
             inside, at_col = col < prod(v.cols), digits(col, v.cols)
             for e in cutlass.range_constexpr(v.vec):
-                x1 = logits_raw[e, s].to(cutlass.Float32)
+                x1 = from_bf16(logits_raw, e, s)
                 x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
                 sumexp_0_part = sumexp_0_part + x2
         sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))

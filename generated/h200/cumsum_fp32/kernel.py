@@ -9,7 +9,7 @@
     store cumsum -> out[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_scan (x on 16 bytes): scan, 2 x 4 elements a thread, 256 threads, 256 of them a row; 32768 CTAs.
+Variant default_scan (x on 16 bytes): scan, 4 x 4 elements a thread, 256 threads, 256 of them a row; 32768 CTAs.
 Variant default_scan_any (any base address): scan, 16 x 1 elements a thread, 256 threads, 256 of them a row; 32768
   CTAs.
 
@@ -74,21 +74,21 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 248.6 us, bound by memory; x on 16 bytes
-    # next best: scan, 4 x 4 elements a thread, 256 threads, 256 of them a row, predicted 247.8 us
+    # predicted 247.8 us, bound by memory; x on 16 bytes
+    # next best: scan, 8 x 4 elements a thread, 256 threads, 128 of them a row, predicted 247.9 us
     Variant(
         name="default_scan",
         launch="launch_cumsum_fp32_scan",
         rows=(32768,),
         cols=(4096,),
         vec=4,
-        steps=2,
+        steps=4,
         threads=256,
         row_threads=256,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=16,
+        exchanged=32,
         accesses=(
             Access(rows=(4096,), cols=(1,), width=4, l2=EVICT_LAST),  # x_at
             Access(rows=(4096,), cols=(1,), width=4),  # out_at

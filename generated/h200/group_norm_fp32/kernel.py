@@ -23,8 +23,8 @@
     store add_1 -> out[b, 16*i + r, h, w]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_staged (x on 16 bytes): staged, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster 8;
-  32768 CTAs.
+Variant default_resident (x on 16 bytes): resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster
+  8; 32768 CTAs.
 Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
   cluster 8; 32768 CTAs.
 
@@ -89,11 +89,11 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 488.9 us, bound by memory; x on 16 bytes
-    # next best: resident, 8 x 4 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 502.1 us
+    # predicted 502.1 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 4 elements a thread, 128 threads, 128 of them a row, cluster 8, predicted 503.3 us
     Variant(
-        name="default_staged",
-        launch="launch_group_norm_fp32_staged",
+        name="default_resident",
+        launch="launch_group_norm_fp32_resident",
         rows=(32, 128),
         cols=(4096, 16),
         vec=4,
@@ -136,17 +136,16 @@ VARIANTS = (
 )
 
 
-def rules_default_staged(v):
+def rules_default_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    load_regs = -(-(v.vec * 4) // 4)
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
     regs = 24 + load_regs + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-4096 // row_tile) * v.cluster
-    staged_bytes = v.threads * v.steps * v.vec * 4
-    smem_bytes = staged_bytes + 32 * v.steps * max(v.threads / 32, 1)
+    smem_bytes = 32 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -172,11 +171,6 @@ def rules_default_staged(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 65536,
             "a step beyond the row would hold nothing",
-        ),
-        (
-            "vec * stage_bytes >= 16 when schedule == staged",
-            v.vec * 4 >= 16,
-            "asynchronous copies into smem past L1 are of 16 bytes",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -346,58 +340,6 @@ def read(
             load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
-def staging(v, smem, access, dtype):
-    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
-    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
-    shape = ((access.width, v.vec // access.width), v.steps)
-    strides = ((1, v.threads * access.width), v.threads * v.vec)
-    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
-    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
-
-
-@cute.jit
-def stage(
-    v: cutlass.Constexpr,
-    access: cutlass.Constexpr,
-    tensor,
-    start,
-    step: cutlass.Constexpr,
-    inside,
-    into,
-    s: cutlass.Constexpr,
-):
-    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
-    if inside:
-        for i in cutlass.range_constexpr(v.vec // access.width):
-            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
-            target = into[(None, i), s].iterator.toint()
-            if cutlass.const_expr(access.l2):
-                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
-                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
-            else:
-                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
-                cute.arch.inline_ptx(code, read_only_args=[target, source])
-
-
-def await_staged():
-    """Wait until what this thread copies into smem is there."""
-    cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(0)
-
-
-def leave_in_smem():
-    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
-    cute.arch.sync_warp()
-
-
-def vector_of(v, access, staged, s):
-    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
-    found = fragment(v, access, staged.element_type, 1)
-    for i in range(v.vec // access.width):
-        found[(None, i), 0].store(staged[(None, i), s].load())
-    return found
-
-
 @cute.jit
 def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: cutlass.Constexpr, inside, values):
     """Store one vector, whose elements lie `step` apart, where it is inside."""
@@ -444,7 +386,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -528,72 +470,6 @@ def join_moments(a, b):
 
 
 @cute.kernel
-def group_norm_fp32_staged(v: cutlass.Constexpr, x, weight, bias, out):
-    """The threads of a row copy its elements into smem, and take them from there in every phase."""
-    x_at, weight_at, bias_at, out_at = v.accesses
-    smem = SmemAllocator()
-    m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
-    enter_cluster(v, (m2_0_parts,))
-    row, lane, lanes = place_in_row(v)
-    is_row, at_row = row_of(v, row, 1)
-    x_staged = staging(v, smem, x_at, cutlass.Float32)
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
-    await_staged()
-    meet_cluster(v)
-    m2_0_count = cutlass.Float32(0.0)
-    m2_0_mean = cutlass.Float32(0.0)
-    m2_0 = cutlass.Float32(0.0)
-    m2_0_start = cutlass.Float32(0.0)
-    m2_0_seen = cutlass.Float32(0.0)
-    m2_0_total = cutlass.Float32(0.0)
-    m2_0_square = cutlass.Float32(0.0)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, 0]
-            m2_0_start = start_of(v, s + e, inside, x0, m2_0_start)
-            x1 = within(v, inside, x0 - m2_0_start, 0.0)
-            m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
-            m2_0_total = m2_0_total + x1
-            m2_0_square = m2_0_square + x1 * x1
-    m2_0_count, m2_0_mean, m2_0 = join_moments(
-        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
-    )
-    m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    x2 = m2_0 / 65536.0
-    x3 = x2 + 1e-05
-    x4 = cute.math.rsqrt(x3)
-    x5 = (m2_0_mean * 65536.0) / 65536.0
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        out_new = fragment(v, out_at, cutlass.Float32, 1)
-        weight_raw = fragment(v, weight_at, cutlass.Float32, 1)
-        bias_raw = fragment(v, bias_at, cutlass.Float32, 1)
-        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
-        for e in cutlass.range_constexpr(v.vec):
-            x6 = x_raw[e, 0]
-            x7 = weight_raw[e, 0]
-            x8 = x4 * x7
-            x9 = x6 * x8
-            x10 = bias_raw[e, 0]
-            x11 = x5 * x8
-            x12 = x10 - x11
-            x13 = x9 + x12
-            out_new[e, 0] = x13
-        write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
-
-
-@cute.kernel
 def group_norm_fp32_resident(v: cutlass.Constexpr, x, weight, bias, out):
     """The threads of a row hold its elements in registers through all phases."""
     x_at, weight_at, bias_at, out_at = v.accesses
@@ -655,22 +531,6 @@ def group_norm_fp32_resident(v: cutlass.Constexpr, x, weight, bias, out):
 
 
 @cute.jit
-def launch_group_norm_fp32_staged(
-    x: cute.Tensor,
-    weight: cute.Tensor,
-    bias: cute.Tensor,
-    out: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
-    """Launch on the grid of the plan."""
-    launched = group_norm_fp32_staged(v, x, weight, bias, out)
-    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
-    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
-
-
-@cute.jit
 def launch_group_norm_fp32_resident(
     x: cute.Tensor,
     weight: cute.Tensor,
@@ -689,7 +549,7 @@ def launch_group_norm_fp32_resident(
 NAME = "group_norm_fp32"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
-    "default_staged": (
+    "default_resident": (
         (cutlass.Float32, (128, 512, 64, 64), (2097152, 4096, 64, 1), 16),  # x
         (cutlass.Float32, (512,), (1,), 4),  # weight
         (cutlass.Float32, (512,), (1,), 4),  # bias
@@ -703,11 +563,10 @@ SIGNATURES = {
     ),
 }
 LAUNCH = {
-    "launch_group_norm_fp32_staged": launch_group_norm_fp32_staged,
     "launch_group_norm_fp32_resident": launch_group_norm_fp32_resident,
 }
 RULES = {
-    "default_staged": rules_default_staged,
+    "default_resident": rules_default_resident,
     "default_resident_any": rules_default_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
@@ -718,7 +577,7 @@ PLAN = {
             ((128, 512, 64, 64), (2097152, 4096, 64, 1)),
         ],
         [
-            {"default_staged": 16, "default_resident_any": 1},
+            {"default_resident": 16, "default_resident_any": 1},
         ],
     ),
 }

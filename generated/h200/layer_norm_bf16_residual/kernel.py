@@ -27,10 +27,10 @@
     store add -> out1[m, n]
 
 Target: h200 (sm_90a, 132 SMs).
-Variant default_staged (x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes): staged, 4 x 8
-  elements a thread, 256 threads, 256 of them a row; 16384 CTAs.
-Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row;
-  16384 CTAs.
+Variant default_resident (x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes): resident, 4 x
+  8 elements a thread, 256 threads, 256 of them a row, 2 ahead; 16384 CTAs.
+Variant default_resident_any (any base address): resident, 32 x 1 elements a thread, 256 threads, 256 of them a row,
+  4 ahead; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[16384,8192]; residual bf16[16384,8192]; weight bf16[8192]; bias bf16[8192]
@@ -83,6 +83,7 @@ class Variant:
     cols: tuple[int, ...]
     vec: int  # elements of a vector
     steps: int  # vectors of a thread that are in flight together
+    ahead: int  # vectors of what rows share that are in flight before they are needed
     threads: int
     row_threads: int  # threads of a CTA that share a row
     cluster: int  # CTAs that share a row
@@ -93,15 +94,16 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 245.6 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
-    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, predicted 255.5 us
+    # predicted 256.2 us, bound by memory; x on 16 bytes, residual on 16 bytes, weight on 16 bytes, bias on 16 bytes
+    # next best: resident, 4 x 8 elements a thread, 256 threads, 256 of them a row, 1 ahead, predicted 257.4 us
     Variant(
-        name="default_staged",
-        launch="launch_layer_norm_bf16_residual_staged",
+        name="default_resident",
+        launch="launch_layer_norm_bf16_residual_resident",
         rows=(16384,),
         cols=(8192,),
         vec=8,
         steps=4,
+        ahead=2,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -117,8 +119,8 @@ VARIANTS = (
             Access(rows=(8192,), cols=(1,), width=8),  # out1_at
         ),
     ),
-    # predicted 260.1 us, bound by memory; any base address
-    # next best: resident, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 269.4 us
+    # predicted 258.9 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 512 threads, 512 of them a row, 4 ahead, predicted 263.2 us
     Variant(
         name="default_resident_any",
         launch="launch_layer_norm_bf16_residual_resident",
@@ -126,6 +128,7 @@ VARIANTS = (
         cols=(8192,),
         vec=1,
         steps=32,
+        ahead=4,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -144,17 +147,18 @@ VARIANTS = (
 )
 
 
-def rules_default_staged(v):
+def rules_default_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    load_regs = -(-(v.vec * 4) // 4)
-    regs = 24 + load_regs + 8 + -(-v.vec // 2)
+    held = v.steps * v.vec
+    load_regs = v.steps * -(-(v.vec * 4) // 4)
+    ahead_regs = v.ahead * -(-(v.vec * 4) // 4) if v.ahead > 0 else 0
+    regs = 24 + load_regs + ahead_regs + -(-held // 2) + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-16384 // row_tile) * v.cluster
-    staged_bytes = v.threads * v.steps * v.vec * 4
-    smem_bytes = staged_bytes + 32 * v.steps * max(v.threads / 32, 1)
+    smem_bytes = 32 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -182,9 +186,9 @@ def rules_default_staged(v):
             "a step beyond the row would hold nothing",
         ),
         (
-            "vec * stage_bytes >= 16 when schedule == staged",
-            v.vec * 2 >= 16,
-            "asynchronous copies into smem past L1 are of 16 bytes",
+            "ahead <= steps when ahead > 0",
+            v.ahead <= 0 or v.ahead <= v.steps,
+            "a thread has no more vectors",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -230,7 +234,8 @@ def rules_default_resident_any(v):
     span = v.vec * lanes
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 4) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 8 + -(-v.vec // 2)
+    ahead_regs = v.ahead * -(-(v.vec * 4) // 4) if v.ahead > 0 else 0
+    regs = 24 + load_regs + ahead_regs + -(-held // 2) + 8 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-16384 // row_tile) * v.cluster
@@ -260,6 +265,11 @@ def rules_default_resident_any(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 8192,
             "a step beyond the row would hold nothing",
+        ),
+        (
+            "ahead <= steps when ahead > 0",
+            v.ahead <= 0 or v.ahead <= v.steps,
+            "a thread has no more vectors",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -319,6 +329,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -353,58 +371,6 @@ def read(
     if inside:
         for i in cutlass.range_constexpr(v.vec // access.width):
             load(access, tensor, start + i * access.width * step, into[(None, i), s])
-
-
-def staging(v, smem, access, dtype):
-    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
-    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
-    shape = ((access.width, v.vec // access.width), v.steps)
-    strides = ((1, v.threads * access.width), v.threads * v.vec)
-    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
-    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
-
-
-@cute.jit
-def stage(
-    v: cutlass.Constexpr,
-    access: cutlass.Constexpr,
-    tensor,
-    start,
-    step: cutlass.Constexpr,
-    inside,
-    into,
-    s: cutlass.Constexpr,
-):
-    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
-    if inside:
-        for i in cutlass.range_constexpr(v.vec // access.width):
-            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
-            target = into[(None, i), s].iterator.toint()
-            if cutlass.const_expr(access.l2):
-                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
-                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
-            else:
-                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
-                cute.arch.inline_ptx(code, read_only_args=[target, source])
-
-
-def await_staged():
-    """Wait until what this thread copies into smem is there."""
-    cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(0)
-
-
-def leave_in_smem():
-    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
-    cute.arch.sync_warp()
-
-
-def vector_of(v, access, staged, s):
-    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
-    found = fragment(v, access, staged.element_type, 1)
-    for i in range(v.vec // access.width):
-        found[(None, i), 0].store(staged[(None, i), s].load())
-    return found
 
 
 @cute.jit
@@ -453,7 +419,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -537,91 +503,6 @@ def join_moments(a, b):
 
 
 @cute.kernel
-def layer_norm_bf16_residual_staged(v: cutlass.Constexpr, x, residual, weight, bias, out0, out1):
-    """The threads of a row copy its elements into smem, and take them from there in every phase."""
-    x_at, residual_at, weight_at, bias_at, out0_at, out1_at = v.accesses
-    smem = SmemAllocator()
-    m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
-    enter_cluster(v, (m2_0_parts,))
-    row, lane, lanes = place_in_row(v)
-    is_row, at_row = row_of(v, row, 1)
-    x_staged = staging(v, smem, x_at, cutlass.BFloat16)
-    residual_staged = staging(v, smem, residual_at, cutlass.BFloat16)
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
-        stage(
-            v,
-            residual_at,
-            residual,
-            offset(residual_at, at_row, at_col),
-            residual_at.cols[0],
-            inside,
-            residual_staged,
-            s,
-        )
-    await_staged()
-    meet_cluster(v)
-    m2_0_count = cutlass.Float32(0.0)
-    m2_0_mean = cutlass.Float32(0.0)
-    m2_0 = cutlass.Float32(0.0)
-    m2_0_start = cutlass.Float32(0.0)
-    m2_0_seen = cutlass.Float32(0.0)
-    m2_0_total = cutlass.Float32(0.0)
-    m2_0_square = cutlass.Float32(0.0)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        residual_raw = vector_of(v, residual_at, residual_staged, s)
-        for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, 0].to(cutlass.Float32)
-            x1 = residual_raw[e, 0].to(cutlass.Float32)
-            x2 = x0 + x1
-            m2_0_start = start_of(v, s + e, inside, x2, m2_0_start)
-            x3 = within(v, inside, x2 - m2_0_start, 0.0)
-            m2_0_seen = m2_0_seen + within(v, inside, cutlass.Float32(1.0), 0.0)
-            m2_0_total = m2_0_total + x3
-            m2_0_square = m2_0_square + x3 * x3
-    m2_0_count, m2_0_mean, m2_0 = join_moments(
-        (m2_0_count, m2_0_mean, m2_0), moments_about(m2_0_start, m2_0_seen, m2_0_total, m2_0_square)
-    )
-    m2_0_count, m2_0_mean, m2_0 = combine_row(v, (m2_0_count, m2_0_mean, m2_0), join_moments, m2_0_parts)
-    x4 = (m2_0_mean * 8192.0) / 8192.0
-    x5 = m2_0 / 8192.0
-    x6 = x5 + 1e-05
-    x7 = cute.math.rsqrt(x6)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        residual_raw = vector_of(v, residual_at, residual_staged, s)
-        out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
-        out1_new = fragment(v, out1_at, cutlass.BFloat16, 1)
-        weight_raw = fragment(v, weight_at, cutlass.BFloat16, 1)
-        bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)
-        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
-        for e in cutlass.range_constexpr(v.vec):
-            x8 = x_raw[e, 0].to(cutlass.Float32)
-            x9 = residual_raw[e, 0].to(cutlass.Float32)
-            x10 = x8 + x9
-            x11 = x10 - x4
-            x12 = x11 * x7
-            x13 = weight_raw[e, 0].to(cutlass.Float32)
-            x14 = x12 * x13
-            x15 = bias_raw[e, 0].to(cutlass.Float32)
-            x16 = x14 + x15
-            out0_new[e, 0] = x16.to(cutlass.BFloat16)
-            out1_new[e, 0] = x10.to(cutlass.BFloat16)
-        write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
-        write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
-
-
-@cute.kernel
 def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight, bias, out0, out1):
     """The threads of a row hold its elements in registers through all phases."""
     x_at, residual_at, weight_at, bias_at, out0_at, out1_at = v.accesses
@@ -639,6 +520,22 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
         read(
             v, residual_at, residual, offset(residual_at, at_row, at_col), residual_at.cols[0], inside, residual_raw, s
         )
+    weight_raw = fragment(v, weight_at, cutlass.BFloat16, v.ahead)
+    bias_raw = fragment(v, bias_at, cutlass.BFloat16, v.ahead)
+    for s in cutlass.range_constexpr(v.ahead):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(
+            v,
+            weight_at,
+            weight,
+            offset(weight_at, at_row, at_col),
+            weight_at.cols[0],
+            inside,
+            weight_raw,
+            s % v.ahead,
+        )
+        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
     meet_cluster(v)
     m2_0_count = cutlass.Float32(0.0)
     m2_0_mean = cutlass.Float32(0.0)
@@ -651,8 +548,8 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, s].to(cutlass.Float32)
-            x1 = residual_raw[e, s].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, s)
+            x1 = from_bf16(residual_raw, e, s)
             x2 = x0 + x1
             m2_0_start = start_of(v, s + e, inside, x2, m2_0_start)
             x3 = within(v, inside, x2 - m2_0_start, 0.0)
@@ -672,42 +569,34 @@ def layer_norm_bf16_residual_resident(v: cutlass.Constexpr, x, residual, weight,
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out0_new = fragment(v, out0_at, cutlass.BFloat16, 1)
         out1_new = fragment(v, out1_at, cutlass.BFloat16, 1)
-        weight_raw = fragment(v, weight_at, cutlass.BFloat16, 1)
-        bias_raw = fragment(v, bias_at, cutlass.BFloat16, 1)
-        read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
-        read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, 0)
         for e in cutlass.range_constexpr(v.vec):
-            x8 = x_raw[e, s].to(cutlass.Float32)
-            x9 = residual_raw[e, s].to(cutlass.Float32)
+            x8 = from_bf16(x_raw, e, s)
+            x9 = from_bf16(residual_raw, e, s)
             x10 = x8 + x9
             x11 = x10 - x4
             x12 = x11 * x7
-            x13 = weight_raw[e, 0].to(cutlass.Float32)
+            x13 = from_bf16(weight_raw, e, s % v.ahead)
             x14 = x12 * x13
-            x15 = bias_raw[e, 0].to(cutlass.Float32)
+            x15 = from_bf16(bias_raw, e, s % v.ahead)
             x16 = x14 + x15
             out0_new[e, 0] = x16.to(cutlass.BFloat16)
             out1_new[e, 0] = x10.to(cutlass.BFloat16)
         write(v, out0_at, out0, offset(out0_at, at_row, at_col), out0_at.cols[0], is_row & inside, out0_new)
         write(v, out1_at, out1, offset(out1_at, at_row, at_col), out1_at.cols[0], is_row & inside, out1_new)
-
-
-@cute.jit
-def launch_layer_norm_bf16_residual_staged(
-    x: cute.Tensor,
-    residual: cute.Tensor,
-    weight: cute.Tensor,
-    bias: cute.Tensor,
-    out0: cute.Tensor,
-    out1: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
-    """Launch on the grid of the plan."""
-    launched = layer_norm_bf16_residual_staged(v, x, residual, weight, bias, out0, out1)
-    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
-    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+        if cutlass.const_expr(s + v.ahead < v.steps):
+            col = ((s + v.ahead) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(
+                v,
+                weight_at,
+                weight,
+                offset(weight_at, at_row, at_col),
+                weight_at.cols[0],
+                inside,
+                weight_raw,
+                s % v.ahead,
+            )
+            read(v, bias_at, bias, offset(bias_at, at_row, at_col), bias_at.cols[0], inside, bias_raw, s % v.ahead)
 
 
 @cute.jit
@@ -731,7 +620,7 @@ def launch_layer_norm_bf16_residual_resident(
 NAME = "layer_norm_bf16_residual"
 # What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
-    "default_staged": (
+    "default_resident": (
         (cutlass.BFloat16, (16384, 8192), (8192, 1), 16),  # x
         (cutlass.BFloat16, (16384, 8192), (8192, 1), 16),  # residual
         (cutlass.BFloat16, (8192,), (1,), 16),  # weight
@@ -749,11 +638,10 @@ SIGNATURES = {
     ),
 }
 LAUNCH = {
-    "launch_layer_norm_bf16_residual_staged": launch_layer_norm_bf16_residual_staged,
     "launch_layer_norm_bf16_residual_resident": launch_layer_norm_bf16_residual_resident,
 }
 RULES = {
-    "default_staged": rules_default_staged,
+    "default_resident": rules_default_resident,
     "default_resident_any": rules_default_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
@@ -765,7 +653,7 @@ PLAN = {
             ((16384, 8192), (8192, 1)),
         ],
         [
-            {"default_staged": 16, "default_resident_any": 1},
+            {"default_resident": 16, "default_resident_any": 1},
         ],
     ),
 }

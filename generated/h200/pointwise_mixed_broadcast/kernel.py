@@ -88,8 +88,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 95.5 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 1 x 16 elements a thread, 64 threads, predicted 95.3 us
+    # predicted 126.2 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 1 x 16 elements a thread, 64 threads, predicted 126.0 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -113,8 +113,8 @@ VARIANTS = (
             Access(rows=(1, 8192), cols=(), width=16),  # out1_at
         ),
     ),
-    # predicted 97.4 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 256 threads, predicted 97.2 us
+    # predicted 127.8 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 129.0 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -234,6 +234,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -308,11 +316,11 @@ def pointwise_mixed_broadcast_flat(v: cutlass.Constexpr, x, y, row_, column, mas
         out1_new = fragment(v, out1_at, cutlass.Uint8, 1)
         for e in cutlass.range_constexpr(v.vec):
             x0 = mask_raw[e, s] != 0
-            x1 = x_raw[e, s].to(cutlass.Float32)
+            x1 = from_bf16(x_raw, e, s)
             x2 = row__raw[e, s]
             x3 = x1 * x2
             x4 = y_raw[e, s].to(cutlass.Float32)
-            x5 = column_raw[e, s].to(cutlass.Float32)
+            x5 = from_bf16(column_raw, e, s)
             x6 = x4 + x5
             x7 = select(x0, x3, x6)
             x8 = x7.to(cutlass.BFloat16).to(cutlass.Float32)

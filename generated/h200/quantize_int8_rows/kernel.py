@@ -310,6 +310,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -404,7 +412,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -478,7 +486,7 @@ def quantize_int8_rows_resident(v: cutlass.Constexpr, x, out0, out1):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, s].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, s)
             x1 = cute.math.abs(x0)
             max_0 = join_max((max_0,), (within(v, inside, x1, cutlass.Float32(float("-inf"))),))[0]
     (max_0,) = combine_row(v, (max_0,), join_max, max_0_parts)
@@ -489,7 +497,7 @@ def quantize_int8_rows_resident(v: cutlass.Constexpr, x, out0, out1):
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         out0_new = fragment(v, out0_at, cutlass.Int8, 1)
         for e in cutlass.range_constexpr(v.vec):
-            x4 = x_raw[e, s].to(cutlass.Float32)
+            x4 = from_bf16(x_raw, e, s)
             x5 = x4 / x3
             x6 = cute.math.roundeven(x5)
             x7 = maximum(x6, -127.0)

@@ -19,8 +19,8 @@
 Target: h200 (sm_90a, 132 SMs).
 Variant default_resident (x on 16 bytes, weight on 16 bytes): resident, 2 x 8 elements a thread, 256 threads, 256 of
   them a row; 32768 CTAs.
-Variant default_resident_any (any base address): resident, 16 x 1 elements a thread, 256 threads, 256 of them a row;
-  32768 CTAs.
+Variant default_resident_any (any base address): resident, 8 x 1 elements a thread, 512 threads, 512 of them a row,
+  8 ahead; 32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[32768,4096]; weight bf16[4096]
@@ -73,6 +73,7 @@ class Variant:
     cols: tuple[int, ...]
     vec: int  # elements of a vector
     steps: int  # vectors of a thread that are in flight together
+    ahead: int  # vectors of what rows share that are in flight before they are needed
     threads: int
     row_threads: int  # threads of a CTA that share a row
     cluster: int  # CTAs that share a row
@@ -83,8 +84,8 @@ class Variant:
 
 
 VARIANTS = (
-    # predicted 126.0 us, bound by memory; x on 16 bytes, weight on 16 bytes
-    # next best: resident, 2 x 8 elements a thread, 512 threads, 256 of them a row, predicted 127.1 us
+    # predicted 126.9 us, bound by memory; x on 16 bytes, weight on 16 bytes
+    # next best: resident, 2 x 8 elements a thread, 256 threads, 256 of them a row, 2 ahead, predicted 127.2 us
     Variant(
         name="default_resident",
         launch="launch_rms_norm_bf16_resident",
@@ -92,6 +93,7 @@ VARIANTS = (
         cols=(4096,),
         vec=8,
         steps=2,
+        ahead=0,
         threads=256,
         row_threads=256,
         cluster=1,
@@ -104,21 +106,22 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 129.9 us, bound by memory; any base address
-    # next best: resident, 32 x 1 elements a thread, 128 threads, 128 of them a row, predicted 130.0 us
+    # predicted 132.4 us, bound by memory; any base address
+    # next best: resident, 16 x 1 elements a thread, 256 threads, 256 of them a row, 4 ahead, predicted 131.8 us
     Variant(
         name="default_resident_any",
-        launch="launch_rms_norm_bf16_resident",
+        launch="launch_rms_norm_bf16_default_resident",
         rows=(32768,),
         cols=(4096,),
         vec=1,
-        steps=16,
-        threads=256,
-        row_threads=256,
+        steps=8,
+        ahead=8,
+        threads=512,
+        row_threads=512,
         cluster=1,
         ctas=32768,
         exact=True,
-        exchanged=8,
+        exchanged=16,
         accesses=(
             Access(rows=(4096,), cols=(1,)),  # x_at
             Access(rows=(0,), cols=(1,)),  # weight_at
@@ -209,7 +212,8 @@ def rules_default_resident_any(v):
     span = v.vec * lanes
     held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + -(-held // 2) + 2 + -(-v.vec // 2)
+    ahead_regs = v.ahead * -(-(v.vec * 2) // 4) if v.ahead > 0 else 0
+    regs = 24 + load_regs + ahead_regs + -(-held // 2) + 2 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-32768 // row_tile) * v.cluster
@@ -239,6 +243,11 @@ def rules_default_resident_any(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 4096,
             "a step beyond the row would hold nothing",
+        ),
+        (
+            "ahead <= steps when ahead > 0",
+            v.ahead <= 0 or v.ahead <= v.steps,
+            "a thread has no more vectors",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -296,6 +305,14 @@ def offset(access, at_row, at_col=()):
 def fragment(v, access, dtype, count):
     """Registers for `count` vectors of a tensor: an element is [e, s], what one access moves [(None, i), s]."""
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
+
+
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
 
 
 def piece(access, tensor, start):
@@ -380,7 +397,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -454,7 +471,7 @@ def rms_norm_bf16_resident(v: cutlass.Constexpr, x, weight, out):
         col = (s * lanes + lane) * v.vec
         inside, at_col = col < prod(v.cols), digits(col, v.cols)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, s].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, s)
             x1 = x0 * x0
             sum_0 = join_sum((sum_0,), (within(v, inside, x1, cutlass.Float32(0.0)),))[0]
     (sum_0,) = combine_row(v, (sum_0,), join_sum, sum_0_parts)
@@ -468,12 +485,79 @@ def rms_norm_bf16_resident(v: cutlass.Constexpr, x, weight, out):
         weight_raw = fragment(v, weight_at, cutlass.BFloat16, 1)
         read(v, weight_at, weight, offset(weight_at, at_row, at_col), weight_at.cols[0], inside, weight_raw, 0)
         for e in cutlass.range_constexpr(v.vec):
-            x5 = x_raw[e, s].to(cutlass.Float32)
+            x5 = from_bf16(x_raw, e, s)
             x6 = x5 * x4
-            x7 = weight_raw[e, 0].to(cutlass.Float32)
+            x7 = from_bf16(weight_raw, e, 0)
             x8 = x6 * x7
             out_new[e, 0] = x8.to(cutlass.BFloat16)
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
+
+
+@cute.kernel
+def rms_norm_bf16_default_resident(v: cutlass.Constexpr, x, weight, out):
+    """The threads of a row hold its elements in registers through all phases."""
+    x_at, weight_at, out_at = v.accesses
+    smem = SmemAllocator()
+    sum_0_parts = exchange(v, smem, cutlass.Float32)
+    enter_cluster(v, (sum_0_parts,))
+    row, lane, lanes = place_in_row(v)
+    is_row, at_row = row_of(v, row, 1)
+    x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
+    weight_raw = fragment(v, weight_at, cutlass.BFloat16, v.ahead)
+    for s in cutlass.range_constexpr(v.ahead):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        read(
+            v,
+            weight_at,
+            weight,
+            offset(weight_at, at_row, at_col),
+            weight_at.cols[0],
+            inside,
+            weight_raw,
+            s % v.ahead,
+        )
+    meet_cluster(v)
+    sum_0 = cutlass.Float32(0.0)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        for e in cutlass.range_constexpr(v.vec):
+            x0 = from_bf16(x_raw, e, s)
+            x1 = x0 * x0
+            sum_0 = join_sum((sum_0,), (within(v, inside, x1, cutlass.Float32(0.0)),))[0]
+    (sum_0,) = combine_row(v, (sum_0,), join_sum, sum_0_parts)
+    x2 = sum_0 / 4096.0
+    x3 = x2 + 1e-06
+    x4 = cute.math.rsqrt(x3)
+    for s in cutlass.range_constexpr(v.steps):
+        col = (s * lanes + lane) * v.vec
+        inside, at_col = col < prod(v.cols), digits(col, v.cols)
+        out_new = fragment(v, out_at, cutlass.BFloat16, 1)
+        for e in cutlass.range_constexpr(v.vec):
+            x5 = from_bf16(x_raw, e, s)
+            x6 = x5 * x4
+            x7 = from_bf16(weight_raw, e, s % v.ahead)
+            x8 = x6 * x7
+            out_new[e, 0] = x8.to(cutlass.BFloat16)
+        write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
+        if cutlass.const_expr(s + v.ahead < v.steps):
+            col = ((s + v.ahead) * lanes + lane) * v.vec
+            inside, at_col = col < prod(v.cols), digits(col, v.cols)
+            read(
+                v,
+                weight_at,
+                weight,
+                offset(weight_at, at_row, at_col),
+                weight_at.cols[0],
+                inside,
+                weight_raw,
+                s % v.ahead,
+            )
 
 
 @cute.jit
@@ -486,6 +570,21 @@ def launch_rms_norm_bf16_resident(
 ):
     """Launch on the grid of the plan."""
     launched = rms_norm_bf16_resident(v, x, weight, out)
+    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
+    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+
+
+@cute.jit
+def launch_rms_norm_bf16_default_resident(
+    x: cute.Tensor,
+    weight: cute.Tensor,
+    out: cute.Tensor,
+    stream,
+    v: cutlass.Constexpr,
+):
+    """Launch on the grid of the plan."""
+    launched = rms_norm_bf16_default_resident(v, x, weight, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
     launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
@@ -507,6 +606,7 @@ SIGNATURES = {
 }
 LAUNCH = {
     "launch_rms_norm_bf16_resident": launch_rms_norm_bf16_resident,
+    "launch_rms_norm_bf16_default_resident": launch_rms_norm_bf16_default_resident,
 }
 RULES = {
     "default_resident": rules_default_resident,

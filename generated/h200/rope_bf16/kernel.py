@@ -237,6 +237,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -307,10 +315,10 @@ def rope_bf16_flat(v: cutlass.Constexpr, x, cosine, sine, out):
         inside, at_row = inside_of(v.rows, first, v.threads * v.steps * v.vec), digits(first, v.rows)
         out_new = fragment(v, out_at, cutlass.BFloat16, 1)
         for e in cutlass.range_constexpr(v.vec):
-            x0 = x_raw[e, s].to(cutlass.Float32)
+            x0 = from_bf16(x_raw, e, s)
             x1 = cosine_raw[e, s]
             x2 = x0 * x1
-            x3 = x_raw1[e, s].to(cutlass.Float32)
+            x3 = from_bf16(x_raw1, e, s)
             x4 = sine_raw[e, s]
             x5 = x3 * x4
             x6 = x2 - x5

@@ -24,9 +24,9 @@
     store gt -> out1[m, n]
 
 Target: mi300x (gfx942, 304 CUs).
-Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 4 elements a thread, 1024 threads;
-  16384 CTAs.
-Variant default_flat_any (any base address): 4 x 1 elements a thread, 1024 threads; 16384 CTAs.
+Variant default_flat (mask on 16 bytes, x on 16 bytes, row on 16 bytes): 1 x 4 elements a thread, 512 threads; 32768
+  CTAs.
+Variant default_flat_any (any base address): 2 x 1 elements a thread, 1024 threads; 32768 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[8192,8192]/(8448,1); y fp16[8192,8192]/(1,8192); row_ fp32[8192]; column bf16[8192,1]; mask
@@ -80,8 +80,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 109.4 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 2 x 2 elements a thread, 1024 threads, predicted 109.9 us
+    # predicted 142.2 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 1 x 4 elements a thread, 1024 threads, predicted 141.7 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -89,11 +89,11 @@ VARIANTS = (
         cols=(),
         vec=4,
         steps=1,
-        threads=1024,
+        threads=512,
         row_threads=1,
-        ctas=16384,
+        ctas=32768,
         exact=True,
-        exchanged=4096,
+        exchanged=2048,
         accesses=(
             Access(rows=(1, 8192), cols=(), width=4),  # mask_at
             Access(rows=(1, 8448), cols=(), width=4),  # x_at
@@ -104,18 +104,18 @@ VARIANTS = (
             Access(rows=(1, 8192), cols=(), width=4),  # out1_at
         ),
     ),
-    # predicted 110.8 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 512 threads, predicted 113.4 us
+    # predicted 142.4 us, bound by memory; any base address
+    # next best: 4 x 1 elements a thread, 512 threads, predicted 143.7 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",
         rows=(8192, 8192),
         cols=(),
         vec=1,
-        steps=4,
+        steps=2,
         threads=1024,
         row_threads=1,
-        ctas=16384,
+        ctas=32768,
         exact=False,
         exchanged=1024,
         accesses=(

@@ -80,8 +80,8 @@ class Variant(NamedTuple):
 
 
 VARIANTS = (
-    # predicted 75.2 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
-    # next best: 2 x 2 elements a thread, 1024 threads, predicted 75.7 us
+    # predicted 96.1 us, bound by memory; mask on 16 bytes, x on 16 bytes, row on 16 bytes
+    # next best: 2 x 2 elements a thread, 1024 threads, predicted 96.6 us
     Variant(
         name="default_flat",
         launch="launch_pointwise_mixed_broadcast_flat",
@@ -104,8 +104,8 @@ VARIANTS = (
             Access(rows=(1, 8192), cols=(), width=4),  # out1_at
         ),
     ),
-    # predicted 76.6 us, bound by memory; any base address
-    # next best: 8 x 1 elements a thread, 512 threads, predicted 77.5 us
+    # predicted 97.5 us, bound by memory; any base address
+    # next best: 8 x 1 elements a thread, 512 threads, predicted 98.5 us
     Variant(
         name="default_flat_any",
         launch="launch_pointwise_mixed_broadcast_flat",

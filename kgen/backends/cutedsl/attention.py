@@ -1,5 +1,6 @@
 """Plan -> the text of an attention kernel on Hopper, as one of the kernels of a program."""
 
+import textwrap
 from dataclasses import fields
 
 from kgen.backends.cutedsl.attention_decode import (
@@ -12,22 +13,23 @@ from kgen.backends.cutedsl.attention_decode import (
 )
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import (
+    CONSUMER_FIELDS,
+    FOLDER,
     attention_view,
     library_sections,
-    modifies,
     parameters,
     section_templates,
     tensors,
 )
 from kgen.backends.cutedsl.attention_lengths import printed_form
-from kgen.backends.cutedsl.attention_rows import attention_rules_view, case_view, fields_of, row_view
-from kgen.backends.cutedsl.attention_views import AttentionView
+from kgen.backends.cutedsl.attention_modes import has_all_modes
+from kgen.backends.cutedsl.attention_rows import attention_rules, fields_of, row_values, row_view
+from kgen.backends.cutedsl.attention_views import AttentionFileView, AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
 from kgen.backends.cutedsl.gemm_host import passed_tensor
 from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
-from kgen.backends.program.dialect import AttentionSource, PartVariant, Product
+from kgen.backends.program.dialect import PartVariant, Product, ProductSource
 from kgen.backends.source.file_text import signature_entry
-from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.lines import Lines
 from kgen.errors.backend import CasesDifferError
 from kgen.families.attention.form import AttentionForm
@@ -39,7 +41,7 @@ _ALIGN_BYTES = 16  # of what bulk copies move, and of what torch allocates
 _INT32_LIMIT = 2**31
 
 
-def attention_part(source: AttentionSource) -> Product:
+def attention_part(source: ProductSource[AttentionPlan]) -> Product:
     """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
     plan, shown = source.plan, dict(source.shown)
     first = plan.variants[0]
@@ -47,7 +49,8 @@ def attention_part(source: AttentionSource) -> Product:
     problems = (p for program in source.programs.values() for p in program.problems)
     types = {t.name: t.type for p in problems for t in p.tensors}
     return Product(
-        view=_kernel(plan),
+        template=f"{FOLDER}/file.py.j2",
+        view=_file(plan),
         variants=tuple(
             PartVariant(v.name, "launch_attention", "rules_attention", _signature(v, source)) for v in plan.variants
         ),
@@ -59,37 +62,47 @@ def attention_part(source: AttentionSource) -> Product:
     )
 
 
-def _kernel(plan: AttentionPlan) -> KernelView:
+def _file(plan: AttentionPlan) -> AttentionFileView:
     first = plan.variants[0]
-    view = _one_view(plan)
+    whole = all(has_all_modes(printed_form(v)) for v in plan.variants)
+    view = _one_view(plan, whole)
     names = decode_templates(view) if isinstance(view, DecodeView) else section_templates(first, view)
-    sections = (render(name, view).rstrip("\n") for name in names)
-    return KernelView(
-        title="",
-        doc=(),
+    consumer = (render(CONSUMER_FIELDS, view).rstrip("\n"), *(_method(name, view) for name in names.consumer))
+    derived, checks = attention_rules(first, plan.device)
+    return AttentionFileView(
         imports=_imports(view),
         constants=_constants(first),
-        fields=fields_of(first),
-        cases=tuple(case_view(v) for v in plan.variants),
-        rows=tuple(row_view(v) for v in plan.variants),
-        rules=(attention_rules_view(first, plan.device),),
-        sections=(*library_sections(view), *sections),
-        host=(),
+        fields=fields_of(first, whole),
+        methods=tuple(_method(name, view) for name in names.variant),
+        rows=tuple(row_view(v, first, whole) for v in plan.variants),
+        derived=derived,
+        checks=checks,
+        sections=(
+            *library_sections(view),
+            *(render(name, view).rstrip("\n") for name in names.before),
+            "\n\n".join(consumer),
+            *(render(name, view).rstrip("\n") for name in names.after),
+        ),
     )
 
 
-def _view(variant: AttentionVariant) -> AttentionView | DecodeView:
-    return decode_view(variant) if variant.few_rows else attention_view(variant)
+def _method(template: str, view: AttentionView | DecodeView) -> str:
+    """Return functions as methods: they stand a level deeper, a line apart."""
+    return textwrap.indent(render(template, view).rstrip("\n"), "    ")
 
 
-def _one_view(plan: AttentionPlan) -> AttentionView | DecodeView:
+def _view(variant: AttentionVariant, whole: bool) -> AttentionView | DecodeView:
+    return decode_view(variant, whole) if variant.few_rows else attention_view(variant, whole)
+
+
+def _one_view(plan: AttentionPlan, whole: bool) -> AttentionView | DecodeView:
     """Return the view of all variants: what their rows do not hold is one text."""
     first, *others = plan.variants
-    view = _view(first)
+    view = _view(first, whole)
     for other in others:
-        found = _view(other)
+        found = _view(other, whole)
         pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(view)]
-        pairs.append((tuple(f.name for f in fields_of(first)), tuple(f.name for f in fields_of(other))))
+        pairs.append((tuple(row_values(first, whole)), tuple(row_values(other, whole))))
         for one, another in pairs:
             if one != another:
                 raise CasesDifferError(
@@ -98,7 +111,7 @@ def _one_view(plan: AttentionPlan) -> AttentionView | DecodeView:
     return view
 
 
-def _signature(variant: AttentionVariant, source: AttentionSource) -> Lines:
+def _signature(variant: AttentionVariant, source: ProductSource[AttentionPlan]) -> Lines:
     """Return what a variant is compiled for: its tensors in the order of the launch function."""
     form, program = variant.form, source.programs[variant.case]
     types = {t.name: t.type for p in program.problems for t in p.tensors}
@@ -128,13 +141,16 @@ def _imports(view: AttentionView | DecodeView) -> Lines:
         "from functools import cache",
         "from importlib.metadata import version",
         "from math import prod",
+        "from operator import add",
+        "from typing import NamedTuple",
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",
         "from cutlass import pipeline",
         f"from cutlass.cute.nvgpu import {', '.join(units)}",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
-        "from cutlass.utils import SmemAllocator",
+        "from cutlass.memory import SmemAllocator",
+        "from cutlass.utils import LayoutEnum, hopper_helpers",
         *LOADED_IMPORTS,
     )
 
@@ -147,12 +163,11 @@ def _constants(variant: AttentionVariant) -> Lines:
         "ACC = cutlass.Float32  # of scores, sums and output",
         "WARP_GROUP = 128  # threads that issue one wgmma together",
         "MMA_M = 64  # rows of one wgmma instruction",
-        "MMA_K = 16  # what one wgmma sums",
         "LOG2_E = 1.4426950408889634",
     ]
     if variant.few_rows and reads_once(form):
         lines.append("EVICT_FIRST = cutlass.Int64(0x12F0000000000000)  # policy of L2 for what is read once: K and V")
-    indexes = variant.few_rows or form.logsumexp or form.epilogue_loads or modifies(form)
+    indexes = variant.few_rows or form.logsumexp or form.epilogue_ops or form.score_loads
     return (*lines, _index(form)) if indexes else tuple(lines)
 
 

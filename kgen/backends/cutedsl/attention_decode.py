@@ -4,77 +4,103 @@ from dataclasses import replace
 from typing import Final
 
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
+from kgen.backends.cutedsl.attention_device import (
+    CONSUMER,
+    attention_view,
+    launch_head,
+    parameters,
+    q_view,
+    tensor_views,
+    tensors,
+)
 from kgen.backends.cutedsl.attention_device import FOLDER as PREFILL
-from kgen.backends.cutedsl.attention_device import Q_VIEW, attention_view, parameters, tensor_views, tensors
 from kgen.backends.cutedsl.attention_lengths import masks_by_length, measured, printed_form
+from kgen.backends.cutedsl.attention_modes import coordinate_lines
+from kgen.backends.cutedsl.attention_views import Sections
 from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.attention.form import AttentionForm
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention_decode"
 PARTS: Final = ("parts", "sums")  # parameters of the launch function, where keys are split
-_FIRST: Final = "max(v.least, 0) // v.tile_n"  # block of keys
+_FIRST: Final = "max(self.least, 0) // self.tile_n"  # block of keys
+_LAYOUTS: Final = "smem of Q (64, d, 1) with zeros where no query is, K (keys, d, stage), V as B (dv, keys, stage)."
 _PACKED: Final = "(v.q_rows, MMA_M // v.q_rows)"
 
 
-def decode_view(variant: AttentionVariant) -> DecodeView:
-    """Return what the device templates print for a variant."""
+def decode_view(variant: AttentionVariant, whole: bool) -> DecodeView:
+    """Return what the device templates print for a variant; `whole`: Q, K and V vary along all heads."""
     form, combines = printed_form(variant), variant.combined
-    prefill = attention_view(replace(variant, form=form))
+    prefill = attention_view(replace(variant, form=form), whole)
     packed = bool(variant.choice.candidate.value("pack_gqa"))
     after = prefill.epilogue_fused
     measures, masks = measured(variant) is not None, masks_by_length(variant)
     lengths, table = ", mLengths" if measures else "", ", mTable" if form.pages else ""
     outputs = f", {'mParts, mSums' if combines else 'mO'}{prefill.fused}{'' if combines else after}"
     sliding = form.keys.lengths is not None and form.keys.lengths.sliding
+    length, place = ", length" if masks else "", ", batch" if prefill.places_scores else ""
     passed = f"tma_q, mQ, tma_k, mK, tma_v, mV{lengths}{table}{outputs}".split(", ")
     return DecodeView(
         combines=combines,
         measures=measures,
         length_words="how many keys its first query sees" if sliding else "how many keys a sequence has",
-        seen="length + (v.queries - 1)" if sliding else "length",
-        seen_blocks=_minus_first("(seen + v.tile_n - 1) // v.tile_n", form),
-        length=", length" if masks else "",
+        seen="length + (self.queries - 1)" if sliding else "length",
+        seen_blocks=_minus_first("(seen + self.tile_n - 1) // self.tile_n", form),
+        length=length,
         lengths=lengths,
         paged=form.pages is not None,
         wraps=form.pages is not None and form.pages.wraps,
         page=_page(form),
-        page_words=", page" if form.pages else "",
         table=table,
         walked_keys="v.page" if form.pages else "v.keys",
-        box_n="box_n(v)" if form.pages else "v.tile_n",
+        box_n="v.box_n()" if form.pages else "v.tile_n",
+        layout_parameters=", keys" if form.pages else "",
+        layout_keys="keys" if form.pages else "self.tile_n",
+        step_keys="v.tile_n" if form.pages else "",
+        box_keys="v.box_n()" if form.pages else "",
+        box_coordinates="" if whole else ", k_at, v_at",
+        reads_batch=measures or not combines or bool(place),
         load_head=_load_head(lengths + table),
         kernel_head=bracketed("def attention(", ("v: cutlass.Constexpr", "blocks: cutlass.Int32", *passed), "):"),
         launch_call=bracketed("attention(", ("v", "blocks", *passed), ").launch(", indent=4),
         key_blocks=_key_blocks(form),
         first_block=f"{_FIRST} + first" if form.keys.least is not None else "first",
         row_words=": the queries of a head, then those of the next one" if packed else "",
-        row_at="row % v.q_rows, row // v.q_rows" if packed else "row, 0",
-        q_words="the queries of all heads that share keys" if packed else "64 rows",
+        score_row=_row_at("row + i // 2 % 2 * 8", packed),
+        stored_row=_row_at("row + r * 8", packed),
         q_tile=f"({_PACKED}, v.d_pad)" if packed and not are_rows(variant) else "(MMA_M, v.d_pad)",
-        q_at="of_tensor(batch, v.q_modes[1:])" if packed else "of_tensor((0, *batch), v.q_modes)",
+        layout_words=_LAYOUTS,
+        q_buffers="1",
+        staged_words="",
+        coordinates=coordinate_lines(whole, q_first="" if packed else "0, ", q_modes=f"v.q_modes{'[1:]' * packed}"),
+        q_at=("*batch" if packed else "0, *batch") if whole else "*q_at",
+        k_at=prefill.k_at,
+        v_at=prefill.v_at,
         policy=", cache_policy=EVICT_FIRST" if reads_once(form) else "",
+        pingpong=False,
+        masks_always=True,
+        place=place,
+        placed=f", where{place}" if place else "",
+        step_parameters=f"v, pipes, reads, where{place}{length}{prefill.fused}",
         modifies=prefill.modifies,
         places_scores=prefill.places_scores,
-        score_parameters=prefill.score_parameters,
-        score_arguments=prefill.score_arguments,
         score_lines=prefill.score_lines,
         score_result=prefill.score_result,
         masks_rows=prefill.masks_rows or (masks and sliding),
-        query="row_at(v, row + i // 2 % 2 * 8)[0]" if packed else prefill.query,
+        query="v.row_at(row + i // 2 % 2 * 8)[0]" if packed else prefill.query,
         mask_lines=_mask_lines(prefill.mask_lines, masks, sliding),
         exp2_scale=prefill.exp2_scale,
         empty_words=prefill.empty_words,
         inverse_sum=prefill.inverse_sum,
-        inverse_total=prefill.inverse_sum.replace("row_sum[r]", "total"),
+        inverse_total=prefill.inverse_sum.replace("c.row_sum[r]", "total"),
         stored=f"epilogue_ops(x, at_o{after})" if prefill.epilogue_lines else "x.to(OUT)",
         fused=prefill.fused,
         epilogue_fused=after,
         epilogue_lines=prefill.epilogue_lines,
         epilogue_result=prefill.epilogue_result,
         outputs=outputs,
-        parameters=decode_parameters(variant),
-        view_lines=_view_lines(variant, form, _packed_view(variant) if packed else Q_VIEW),
+        launch_head=launch_head(decode_parameters(variant)),
+        view_lines=_view_lines(variant, form, _packed_view(variant, whole) if packed else q_view(whole), whole),
     )
 
 
@@ -91,25 +117,25 @@ def decode_tensors(variant: AttentionVariant) -> tuple[str, ...]:
     return (*tensors(printed_form(variant)), *read)
 
 
-def decode_templates(view: DecodeView) -> tuple[str, ...]:
-    """Return the names of the section templates in the order they stand in the file."""
-    own = (
-        f"{FOLDER}/items.py.j2",
-        f"{PREFILL}/of_tensor.py.j2",
-        f"{PREFILL}/layouts.py.j2",
-        f"{FOLDER}/q_layout.py.j2",
-        f"{PREFILL}/operands.py.j2",
-        f"{PREFILL}/tma_views.py.j2",
-        f"{FOLDER}/{'load_pages' if view.paged else 'load_block'}.py.j2",
-        f"{FOLDER}/load.py.j2",
-        f"{PREFILL}/products.py.j2",
-        *((f"{PREFILL}/score_ops.py.j2", f"{FOLDER}/modify.py.j2") if view.modifies else ()),
-        f"{PREFILL}/mask.py.j2",
-        f"{PREFILL}/softmax.py.j2",
-        *((f"{PREFILL}/epilogue_ops.py.j2",) if view.epilogue_lines else ()),
-        *((f"{FOLDER}/store_part.py.j2", f"{FOLDER}/combine.py.j2") if view.combines else (f"{FOLDER}/store.py.j2",)),
+def decode_templates(view: DecodeView) -> Sections:
+    """Return the names of the templates in the order they stand in the file."""
+    ops = (f"{FOLDER}/modify.py.j2",) if view.modifies else ()
+    stores = ("store_part", "combine") if view.combines else ("store",)
+    return Sections(
+        variant=(f"{FOLDER}/items.py.j2", f"{PREFILL}/layouts.py.j2", f"{PREFILL}/operands.py.j2"),
+        before=(
+            *((f"{PREFILL}/of_tensor.py.j2",) if view.coordinates else ()),
+            f"{PREFILL}/tma_views.py.j2",
+            f"{FOLDER}/{'load_pages' if view.paged else 'load_block'}.py.j2",
+            f"{FOLDER}/load.py.j2",
+            f"{PREFILL}/softmax.py.j2",
+        ),
+        consumer=(*CONSUMER[:2], *ops, *CONSUMER[2:]),
+        after=(
+            *((f"{PREFILL}/epilogue_ops.py.j2",) if view.epilogue_lines else ()),
+            *(f"{FOLDER}/{name}.py.j2" for name in (*stores, "consume", "kernel", "launch")),
+        ),
     )
-    return (*own, *(f"{FOLDER}/{name}.py.j2" for name in ("step", "consume", "kernel", "launch")))
 
 
 def reads_once(form: AttentionForm) -> bool:
@@ -119,10 +145,15 @@ def reads_once(form: AttentionForm) -> bool:
     return all(extent == 1 or stride or entry for walk in walks for extent, stride, entry in walk)
 
 
-def _key_blocks(form: AttentionForm) -> str:
-    last = "v.keys" if form.keys.most is None else "min(v.keys, max(v.queries + v.most, 1))"
-    blocks = f"-(-{last} // v.tile_n)"
-    return blocks if form.keys.least is None else f"max({_minus_first(blocks, form)}, 1)"
+def _row_at(row: str, packed: bool) -> str:
+    """Return query and group of a row of the tile."""
+    return f"v.row_at({row})" if packed else f"{row}, 0"
+
+
+def _key_blocks(form: AttentionForm) -> Lines:
+    last = "self.keys" if form.keys.most is None else "min(self.keys, max(self.queries + self.most, 1))"
+    blocks = f"-(-{last} // self.tile_n)"
+    return (f"return {blocks}",) if form.keys.least is None else (f"end = {blocks}", f"return max(end - {_FIRST}, 1)")
 
 
 def _minus_first(blocks: str, form: AttentionForm) -> str:
@@ -139,11 +170,11 @@ def _page(form: AttentionForm) -> str:
     if form.pages is None:
         return ""
     entry = "mTable[(entry, *batch)]"
-    return f"wrapped(v, {entry})" if form.pages.wraps else f"cutlass.Int32({entry})"
+    return f"v.wrapped({entry})" if form.pages.wraps else f"cutlass.Int32({entry})"
 
 
 def _load_head(tables: str) -> Lines:
-    given = "v: cutlass.Constexpr, blocks, pipes, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV"
+    given = "v: cutlass.Constexpr, blocks, pipes, tma_q, mQ, sQ, tma_k, mK, sK, tma_v, mV, sV"
     return bracketed("def load_item(", f"{given}{tables}".split(", "), "):")
 
 
@@ -155,17 +186,18 @@ def are_rows(variant: AttentionVariant) -> bool:
     return variant.form.q.group == variant.facts.padded_queries * variant.form.q.tokens
 
 
-def _packed_view(variant: AttentionVariant) -> tuple[str, str]:
+def _packed_view(variant: AttentionVariant, whole: bool) -> tuple[str, str]:
     """Return the shape and the stride of Q with the queries of all heads that share keys in one mode."""
+    batch = "*v.batch" if whole else "*v.q_modes[1:]"
     if are_rows(variant):
         rows = "v.q_rows * (v.ratio - 1) + queries"
-        return f"({rows}, d, *v.q_modes[1:])", "(v.q_stride[0], v.q_stride[1], *v.q_stride[3:])"
-    return "((queries, v.ratio), d, *v.q_modes[1:])", "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])"
+        return f"({rows}, d, {batch})", "(v.q_stride[0], v.q_stride[1], *v.q_stride[3:])"
+    return f"((queries, v.ratio), d, {batch})", "((v.q_stride[0], v.q_stride[2]), v.q_stride[1], *v.q_stride[3:])"
 
 
-def _view_lines(variant: AttentionVariant, form: AttentionForm, q_view: tuple[str, str]) -> Lines:
+def _view_lines(variant: AttentionVariant, form: AttentionForm, q_view: tuple[str, str], whole: bool) -> Lines:
     pages = ["pages = cutlass.Int32(v.pages)"] if form.pages else []
-    lines = [*pages, *tensor_views(form, q_view)]
+    lines = [*pages, *tensor_views(form, q_view, whole)]
     if (length := measured(variant)) is not None:
         pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
         layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"

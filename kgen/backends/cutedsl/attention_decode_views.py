@@ -10,11 +10,14 @@ class DecodeView:
     """What the templates of a CTA for each head of K and V and part of its keys read.
 
     `combines`: parts go to a second kernel. `outputs` are what the first one stores to and what it loads from besides
-    Q, K and V, as ", name, name". `row_at`, `q_tile` and `q_at` say how the rows of a tile are laid out, in words
-    `row_words` and `q_words`. `measures`: a number in memory says how many keys an item has, `length` passes it to the
-    mask, `seen` and `seen_blocks` are the keys and blocks that it leaves. `paged`: K and V are read through a table,
-    `box_n` keys at once, `walked_keys` of them by a stride. `lengths` and `table` are these tensors, as ", name".
-    `stored` is an element `x` of O as it is stored. The others are those of `AttentionView`.
+    Q, K and V, as ", name, name". `q_tile` says how the rows of a tile are laid out, `row_words` too where those of
+    several heads are; `score_row` and `stored_row` are query and group of a row. `measures`: a number in memory says
+    how many keys an item has, `length` passes it to the mask, `seen` and `seen_blocks` are the keys and blocks that it
+    leaves. `paged`: K and V are read through a table, `box_n` keys at once, `walked_keys` of them by a stride; smem is
+    laid out for `step_keys` at once, a descriptor for `box_keys`, and `box_coordinates` passes the coordinates of a
+    head. `lengths` and `table` are these tensors, as ", name". `reads_batch`: consumers read the coordinates of a head,
+    and `place` passes them on to where scores are. `stored` is an element `x` of O as it is stored. `pingpong` is false
+    and `staged_words` empty. The others are those of `AttentionView`.
     """
 
     combines: bool
@@ -27,25 +30,39 @@ class DecodeView:
     paged: bool
     wraps: bool
     page: str
-    page_words: str
     table: str
     box_n: str
     walked_keys: str
+    layout_parameters: str
+    layout_keys: str
+    step_keys: str
+    box_keys: str
+    box_coordinates: str
+    reads_batch: bool
     load_head: Lines
     kernel_head: Lines
     launch_call: Lines
-    key_blocks: str
+    key_blocks: Lines
     first_block: str
     row_words: str
-    row_at: str
-    q_words: str
+    score_row: str
+    stored_row: str
     q_tile: str
+    layout_words: str
+    q_buffers: str
+    staged_words: str
+    coordinates: Lines
     q_at: str
+    k_at: str
+    v_at: str
     policy: str
+    pingpong: bool
+    masks_always: bool
+    place: str
+    placed: str
+    step_parameters: str
     modifies: bool
     places_scores: bool
-    score_parameters: str
-    score_arguments: str
     score_lines: Lines
     score_result: str
     masks_rows: bool
@@ -61,5 +78,5 @@ class DecodeView:
     epilogue_lines: Lines
     epilogue_result: str
     outputs: str
-    parameters: Lines
+    launch_head: Lines
     view_lines: Lines

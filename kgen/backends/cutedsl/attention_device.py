@@ -3,8 +3,9 @@
 from typing import Final
 
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
+from kgen.backends.cutedsl.attention_modes import coordinate_lines
 from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
-from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView
+from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView, Sections
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.source.lines import bracketed, tuple_text
 from kgen.families.attention.form import AttentionForm, Coordinate
@@ -14,52 +15,50 @@ from kgen.ir.problem import Map, operands_of
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention"
-_OPERANDS: Final = ("layouts", "boxes", "operands", "tma_views")
-Q_VIEW: Final = ("(queries, d, *v.q_modes)", "v.q_stride")
 _WAIT: Final = "cute.arch.cp_async_bulk_wait_group(0, read=True)"
-_MEET: Final = "cute.arch.barrier(barrier_id=4 + group, number_of_threads=WARP_GROUP)"
-_SECTIONS: Final = ("tiles", "of_tensor", "key_blocks", *_OPERANDS, "load", "products")
-_LOOP: Final = ("store", "step", "attend", "consume", "kernel", "launch")
+_MEET: Final = "cute.arch.barrier(barrier_id=4 + c.group, number_of_threads=WARP_GROUP)"
+CONSUMER_FIELDS: Final = f"{FOLDER}/consumer.py.j2"
+CONSUMER: Final = tuple(
+    f"{FOLDER}/{name}.py.j2" for name in ("consumer_of", "products", "mask", "softmax_rows", "step")
+)
 _TO_SMEM: Final = {
     2: "warp.StMatrix8x8x16bOp(False, 4), OUT",
     4: "cute.nvgpu.CopyUniversalOp(), OUT, num_bits_per_copy=64",
 }
 
+_OWN_LAYOUTS: Final = (
+    "smem of Q (64, d, warp group), K (keys, d, stage), V as B (dv, keys, stage), O (64, dv, warp group)."
+)
+_SHARED_LAYOUTS: Final = (
+    "smem of Q and O of one warp group, which share theirs, of K (keys, d, stage), V (dv, keys, stage)."
+)
 _EMPTY_ROWS: Final = {
     "zeros": "a row that sees no key has the sum 0, and gives zeros",
     "nan": "a row that sees no key has the sum 0, and gives 0 * inf, which is NaN",
 }
 
 
-def attention_view(variant: AttentionVariant) -> AttentionView:
-    """Return what the device templates print for a variant."""
+def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
+    """Return what the device templates print for a variant; `whole`: Q, K and V vary along all heads."""
     form = variant.form
     has_most, has_least = form.keys.most is not None, form.keys.least is not None
     score, result, arguments = _score(form)
     epilogue, epilogue_result = _epilogue(form)
     edges = form.keys.exact and (has_most or has_least)
     own_o = variant.choice.candidate.value("o_path") == "own"
+    fused, place = ", fused" if form.score_loads else "", ", tile" if "m" in arguments else ""
     return AttentionView(
-        order_words=" Row blocks that see the most keys come first." if has_most else "",
         longest_first=has_most,
-        plain_end="v.keys // v.tile_n",
-        has_bounds=has_most or has_least,
-        has_most=has_most,
-        has_least=has_least,
-        plain_end_bound="plain_end, cutlass.max(low + v.most + 1, 0) // v.tile_n" if edges else "plain_end, end",
-        plain_first="(cutlass.max(high + v.least, 0) + v.tile_n - 1) // v.tile_n" if edges else "first",
+        block_bounds=_block_bounds(form, edges),
         pingpong=bool(variant.choice.candidate.value("pingpong")),
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
         q_read=("pipe_q.consumer_release(read_q)", "read_q.advance()") if own_o else (),
-        q_left=() if own_o else ("pipes[0].consumer_release(read_q)", "read_q.advance()"),
         o_free=(f"{_WAIT}  # the rows of the tile before have left", _MEET) if own_o else (f"{_MEET}  # Q is read",),
         o_sent=() if own_o else (_WAIT,),
         o_last=(_WAIT,) if own_o else (),
         modifies=modifies(form),
         places_scores="m" in arguments,
-        score_parameters=", ".join(("v", "x0", *arguments)),
-        score_arguments=", ".join(("v", "acc[i] * v.scale", *arguments)),
         score_lines=score,
         score_result=result,
         masks_rows=edges,
@@ -68,23 +67,30 @@ def attention_view(variant: AttentionVariant) -> AttentionView:
         mask_lines=_mask(form) if edges else ("inside = n < v.keys",),
         exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
         first="first" if has_least and edges else "_",
-        step_head=bracketed(
-            "def step(", _step("v: cutlass.Constexpr", "masked: cutlass.Constexpr", "reads", form), "):"
-        ),
-        attend_call=_attend(form),
+        layout_words=_OWN_LAYOUTS if own_o else _SHARED_LAYOUTS,
+        layout_parameters="",
+        layout_keys="self.tile_n",
+        q_buffers="self.tile_m // MMA_M" if own_o else "1",
+        coordinates=coordinate_lines(whole, q_first="group, ", q_modes="v.q_modes"),
+        q_at="group, *batch" if whole else "*q_at",
+        k_at="*batch" if whole else "*k_at",
+        v_at="*batch" if whole else "*v_at",
+        placed=f", where{place}" if place else "",
+        masks_always=False,
+        step_parameters=f"v, masked, pipes, reads, where{place}{fused}",
         loop_words=", masked ones" if has_least and edges else "",
-        loops=_loops(has_least and edges, form),
+        loops=_loops(has_least and edges, f"{place}{fused}"),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse_sum=_inverse_sum(form),
         lse=", mL" if form.logsumexp else "",
         lse_value=_lse_value(form),
-        fused=", fused" if form.score_loads else "",
+        fused=fused,
         epilogue_fused=", after" if form.epilogue_loads else "",
         epilogue_lines=epilogue,
         epilogue_result=epilogue_result,
         to_smem_atom=_TO_SMEM[form.out.dtype.bytes],
-        parameters=parameters(form),
-        view_lines=tensor_views(form),
+        launch_head=launch_head((*parameters(form), "sm_count: cutlass.Int32")),
+        view_lines=tensor_views(form, q_view(whole), whole),
     )
 
 
@@ -107,14 +113,25 @@ def score_ops(form: AttentionForm) -> tuple[Map, ...]:
     return tuple(op for op in form.score_ops if op.result in found)
 
 
-def section_templates(variant: AttentionVariant, view: AttentionView) -> tuple[str, ...]:
-    """Return the names of the section templates in the order they stand in the file."""
-    ops = ["score_ops", "modify"] if view.modifies else []
-    epilogue = ["epilogue_ops"] if view.epilogue_lines else []
-    turns = ["turns"] if view.pingpong else []
-    lse = ["store_lse"] if variant.form.logsumexp else []
-    names = (*_SECTIONS, *ops, "mask", "softmax", *turns, *lse, *epilogue, *_LOOP)
-    return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
+def section_templates(variant: AttentionVariant, view: AttentionView) -> Sections:
+    """Return the names of the templates in the order they stand in the file."""
+    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modifies else ()))
+    before = (
+        *(("of_tensor",) if view.coordinates else ()),
+        *(() if view.own_o else ("boxes",)),
+        *("tile_of", "tma_views", "load", "softmax"),
+    )
+    after = (
+        *(("store_lse",) if variant.form.logsumexp else ()),
+        *(("epilogue_ops",) if view.epilogue_lines else ()),
+        *("store", "attend", "consume", "kernel", "launch"),
+    )
+    return Sections(
+        variant=tuple(f"{FOLDER}/{name}.py.j2" for name in ("tiles", "key_blocks", "layouts", "operands")),
+        before=tuple(f"{FOLDER}/{name}.py.j2" for name in before),
+        consumer=(*CONSUMER[:2], *(f"{FOLDER}/{name}.py.j2" for name in ops), *CONSUMER[2:]),
+        after=tuple(f"{FOLDER}/{name}.py.j2" for name in after),
+    )
 
 
 def library_sections(view: AttentionView | DecodeView) -> tuple[str, ...]:
@@ -141,7 +158,7 @@ def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     used = {o for op in ops for o in operands_of(op)}
     names, types = {form.scaled: "x0"}, {form.scaled: DType.FP32}
     coordinates = [c for c in form.coordinates if c.value in used]
-    lines = _loads(reads, "fused", "at = (INDEX(m), INDEX(n), INDEX(group), *batch)", names, types)
+    lines = _loads(reads, "fused", "here = (INDEX(m), INDEX(n), INDEX(group), *batch)", "here", names, types)
     for coordinate in coordinates:
         names[coordinate.value] = name = f"x{len(set(names.values()))}"
         types[coordinate.value] = DType.INT64
@@ -154,14 +171,19 @@ def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     return tuple(lines), result, (*arguments, *(["fused"] if reads else []))
 
 
-def _loads(reads: tuple[Read, ...], packed: str, at: str, names: dict[str, str], types: dict[str, DType]) -> list[str]:
-    """Return the statements that load one element of each tensor; extends the names and types of values."""
-    lines = [at] if reads and at else []
+def _loads(
+    reads: tuple[Read, ...], packed: str, head: str, at: str, names: dict[str, str], types: dict[str, DType]
+) -> list[str]:
+    """Return the statements that load one element of each tensor; extends the names and types of values.
+
+    `head` is the statement that makes the coordinates `at`, or empty.
+    """
+    lines = [head] if reads and head else []
     for i, read in enumerate(reads):
         name = f"x{len(set(names.values()))}"
         names |= dict.fromkeys(read.values, name)
         types |= dict.fromkeys(read.values, read.dtype)
-        lines.append(f"{name} = {loaded(f'{packed}[{i}][at]', read.dtype)}  # {read.tensor}")
+        lines.append(f"{name} = {loaded(f'{packed}[{i}][{at}]', read.dtype)}  # {read.tensor}")
     return lines
 
 
@@ -186,7 +208,31 @@ def _mask(form: AttentionForm) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _loops(masks_first: bool, form: AttentionForm) -> tuple[BlockLoopView, ...]:
+def _block_bounds(form: AttentionForm, edges: bool) -> tuple[str, ...]:
+    """Return the statements that bound the blocks of keys; `edges`: bounds say all that is masked inside of them."""
+    most, least = form.keys.most is not None, form.keys.least is not None
+    lines = [
+        "low, high = m * self.tile_m, cutlass.min((m + 1) * self.tile_m, self.queries) - 1  # its first and last row"
+    ]
+    lines = lines if most or least else []
+    lines += [
+        "end = cutlass.min(blocks, cutlass.max(high + self.most, 0) // self.tile_n + 1)" if most else "end = blocks"
+    ]
+    whole, unmasked = "self.keys // self.tile_n", "cutlass.max(low + self.most + 1, 0) // self.tile_n"
+    last = f"cutlass.min({whole}, {unmasked})" if most and edges else f"cutlass.Int32({whole})"
+    lines.append(f"plain_end = {f'cutlass.min({last}, end)' if most and not edges else last}")
+    if not least:
+        return (*lines, "first, plain_first = cutlass.Int32(0), cutlass.Int32(0)")
+    unmasked = "(cutlass.max(high + self.least, 0) + self.tile_n - 1) // self.tile_n" if edges else "first"
+    return (
+        *lines,
+        "first = cutlass.min(cutlass.max(low + self.least, 0) // self.tile_n, blocks - 1)",
+        "end = cutlass.max(end, first + 1)",
+        f"plain_first = {unmasked}",
+    )
+
+
+def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     """Return the loops over blocks behind the last one: masked, plain, masked.
 
     The first one stands there even where it runs zero times: ptxas joins a lone loop with the block before it, and
@@ -196,31 +242,19 @@ def _loops(masks_first: bool, form: AttentionForm) -> tuple[BlockLoopView, ...]:
     if masks_first:
         last = "cutlass.min(plain_first, end - 1)"
         loops.append((f"{last} - first", f"{last} - 1", "True"))
-    return tuple(BlockLoopView(count, last, masked, _call(masked, form)) for count, last, masked in loops)
+    return tuple(BlockLoopView(count, _step(last, masked, passed)) for count, last, masked in loops)
 
 
-def _call(masked: str, form: AttentionForm) -> tuple[str, ...]:
-    """Return the statement of one step."""
-    return bracketed("read_k, read_v = step(", _step("v", masked, "(read_k, read_v)", form), ")", indent=8)
-
-
-def _attend(form: AttentionForm) -> tuple[str, ...]:
-    """Return the statement that attends to all keys of a tile."""
-    fused = ("fused",) if form.score_loads else ()
-    taken = ("v", "blocks", "tile", "group", "pipes", "reads", "mma_o", "accs", "operands", "states", *fused)
-    return bracketed("read_q, read_k, read_v = attend(", taken, ")", indent=8)
-
-
-def _step(v: str, masked: str, reads: str, form: AttentionForm) -> tuple[str, ...]:
-    """Return what a step takes."""
-    fused = ("fused",) if form.score_loads else ()
-    return (v, masked, "tile", "group", "pipes", reads, "mma_o", "accs", "operands", "states", "where", *fused)
+def _step(last: str, masked: str, passed: str) -> tuple[str, ...]:
+    """Return the statement of one step, the block `last` being the first one; `passed` is what scores need, too."""
+    where = f"(row, column + ({last} - i) * v.tile_n)"
+    return bracketed("reads = c.step(", ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:]), ")", indent=8)
 
 
 def _inverse_sum(form: AttentionForm) -> str:
-    inverse = "cute.arch.rcp_approx(row_sum[r])"
+    inverse = "cute.arch.rcp_approx(c.row_sum[r])"
     if form.empty_rows == "zeros":
-        return f"cutlass.select_(row_sum[r] == 0.0, ACC(0.0), {inverse})"
+        return f"cutlass.select_(c.row_sum[r] == 0.0, ACC(0.0), {inverse})"
     return inverse
 
 
@@ -229,14 +263,14 @@ def _lse_value(form: AttentionForm) -> str:
         return ""
     code = "found"
     if form.logsumexp.empty_rows == "nan":
-        code = "cutlass.select_(row_sum[r] == 0.0, ACC(ACC.nan), found)"
+        code = "cutlass.select_(c.row_sum[r] == 0.0, ACC(ACC.nan), found)"
     return code if form.logsumexp.dtype is DType.FP32 else f"{code}.to(mL.element_type)"
 
 
 def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
     """Return the statements of the epilogue and its result; none where it only rounds, which the store does."""
     names, types = {form.output: "x0"}, {form.output: DType.FP32}
-    lines = _loads(epilogue_reads(form), "after", "", names, types)
+    lines = _loads(epilogue_reads(form), "after", "", "at", names, types)
     rounds = all(op.op is Op.CAST and op.dtype is form.out.dtype for op in form.epilogue_ops)
     if rounds:
         return (), "x0"
@@ -248,20 +282,31 @@ def _pointer(name: str, offset: int) -> str:
     return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
 
 
-def tensor_views(form: AttentionForm, q_view: tuple[str, str] = Q_VIEW) -> tuple[str, ...]:
+def q_view(whole: bool) -> tuple[str, str]:
+    """Return the shape and the stride of Q by tokens, head dim, group and batch."""
+    return f"(queries, d, {'v.ratio, *v.batch' if whole else '*v.q_modes'})", "v.q_stride"
+
+
+def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines that open the launch function."""
+    return bracketed("def launch_attention(", (*taken, "stream", "v: cutlass.Constexpr"), "):")
+
+
+def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> tuple[str, ...]:
     """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes.
 
-    `q_view` is the shape and the stride of Q.
+    `q_view` is the shape and the stride of Q; `whole`: K and V vary along all heads.
     """
+    k_modes, v_modes = ("*v.batch", "*v.batch") if whole else ("*v.k_modes", "*v.v_modes")
     further = ", pages" if form.pages else ""
     k_walked, v_walked = "v.k_stride", "v.v_stride"
     if form.pages:
         k_walked, v_walked = "(*v.k_stride, v.k_page)", "(*v.v_stride, v.v_page)"
     roles = (
         ("mQ", _pointer("q", form.q.offset), *q_view),
-        ("mK", _pointer("k", form.k.offset), f"(keys, d, *v.k_modes{further})", k_walked),
-        ("mV", _pointer("values", form.v.offset), f"(dv, keys, *v.v_modes{further})", v_walked),
-        ("mO", _pointer("o", form.out.offset), "(queries, dv, *heads)", "v.o_stride"),
+        ("mK", _pointer("k", form.k.offset), f"(keys, d, {k_modes}{further})", k_walked),
+        ("mV", _pointer("values", form.v.offset), f"(dv, keys, {v_modes}{further})", v_walked),
+        ("mO", _pointer("o", form.out.offset), "(queries, dv, v.ratio, *v.batch)", "v.o_stride"),
     )
     lines: list[str] = []
     for name, pointer, shape, stride in roles:
@@ -270,13 +315,13 @@ def tensor_views(form: AttentionForm, q_view: tuple[str, str] = Q_VIEW) -> tuple
     packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
     for names, extent, reads in packs:
         for read in reads:
-            layout = f"cute.make_layout((v.queries, {extent}, *heads), stride=v.{read.name}_stride)"
+            layout = f"cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=v.{read.name}_stride)"
             head = f"{read.name} = cute.make_tensor("
             lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
         if reads:
             lines.append(f"{names} = {tuple_text([r.name for r in reads])}")
     if form.logsumexp:
-        layout = "cute.make_layout((v.queries, *heads), stride=v.logsumexp_stride)"
+        layout = "cute.make_layout((v.queries, v.ratio, *v.batch), stride=v.logsumexp_stride)"
         pointer = _pointer("logsumexp", form.logsumexp.offset)
         lines += bracketed("mL = cute.make_tensor(", (pointer, layout), ")", indent=4)
     return tuple(lines)

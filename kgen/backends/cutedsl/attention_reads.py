@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from kgen.families.attention.form import AttentionForm, EpilogueLoad, ScoreLoad
 from kgen.ir.dtype import DType
 
-_TAKEN = frozenset({"score_mma", "score_ops"})
-
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -45,7 +43,7 @@ def _reads(prefix: str, loads: Sequence[ScoreLoad | EpilogueLoad]) -> tuple[Read
     reads: list[Read] = []
     for (tensor, dtype, offset, strides), values in found.items():
         name = f"{prefix}_" + re.sub(r"\W", "_", tensor)
-        while name in _TAKEN or any(r.name == name for r in reads):
+        while any(r.name == name for r in reads):
             name += "_"
         reads.append(Read(name, tensor, dtype, offset, strides, tuple(values)))
     return tuple(reads)

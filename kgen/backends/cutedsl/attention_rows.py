@@ -1,16 +1,18 @@
-"""The rows of an attention's VARIANTS: a case's extents and strides, and a variant's choices with their reasons."""
+"""The rows of an attention's VARIANTS: extents and strides of each case, and the choices with their reasons.
+
+The first row is in the defaults of the dataclass, which comments explain; another one says what is different.
+"""
 
 from kgen.backends.cutedsl.attention_lengths import measured, printed_form
+from kgen.backends.cutedsl.attention_modes import modes_of
 from kgen.backends.cutedsl.attention_reads import epilogue_reads, score_reads
-from kgen.backends.source.file_text import rules_view
-from kgen.backends.source.file_views import RulesView, ValueView
-from kgen.backends.source.gemm_rows import constant_of
-from kgen.backends.source.gemm_views import CaseView, FieldView, RowView
-from kgen.backends.source.lines import tuple_text
+from kgen.backends.cutedsl.attention_views import DefaultView, RowCallView
+from kgen.backends.source.file_text import string_lines
+from kgen.backends.source.lines import LINE, Lines, bracketed, tuple_text
 from kgen.families.attention.form import AttentionForm, TokenAccess
 from kgen.families.attention.rules import bind_attention
 from kgen.planning.plan_attention import AttentionVariant
-from kgen.rules.specialise import kernel_rules
+from kgen.rules.specialise import KernelCheck, kernel_rules
 from kgen.target import Device
 
 # Axes and lets of the rules that a row keeps as numbers, and their names in the row.
@@ -43,32 +45,24 @@ _COMMENTS = {
     "k_page": "from page to page, in elements",
     "table_stride": "of (entry, *batch)",
     "d_pad": "head dims as they lie in smem",
-    "section": "heads of K and V that walk side by side",
+    "section": "heads of K and V that walk side by side, so that these stay in L2",
     "splits": "parts of the keys of a head",
     "ctas_per_unit": "that one SM holds at once",
     "q_rows": "rows of the tile for each head: a power of two, at least the queries",
 }
 
 
-def fields_of(variant: AttentionVariant) -> tuple[FieldView, ...]:
-    """Return the fields of the emitted `Variant`."""
-    names = (*problem_values(variant), *(value.name for value in _chosen(variant)))
+def fields_of(first: AttentionVariant, whole: bool) -> tuple[DefaultView, ...]:
+    """Return the fields of the emitted `Variant`; `whole`: Q, K and V vary along all heads."""
     return tuple(
-        FieldView(name, _type_of(name), f"  # {_COMMENTS[name]}" if name in _COMMENTS else "") for name in names
+        DefaultView(name, _type_of(name), value, f"  # {_COMMENTS[name]}" if name in _COMMENTS else "")
+        for name, value in row_values(first, whole).items()
     )
 
 
-def case_view(variant: AttentionVariant) -> CaseView:
-    """Return the constant that holds a case's extents and strides."""
-    case, form = variant.case, variant.form
-    note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
-    values = tuple(ValueView(name, text) for name, text in problem_values(variant).items())
-    return CaseView(constant_of(case), f"case {case}{note}", values)
-
-
-def row_view(variant: AttentionVariant) -> RowView:
-    """Return the row of one variant."""
-    choice = variant.choice
+def row_view(variant: AttentionVariant, first: AttentionVariant, whole: bool) -> RowCallView:
+    """Return the row of one variant: what is different from the first one."""
+    choice, defaults = variant.choice, row_values(first, whole)
     reasons = [
         f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
         f"{choice.wave_efficiency:.0%} full; {variant.guard}"
@@ -78,35 +72,50 @@ def row_view(variant: AttentionVariant) -> RowView:
         tile = f"{second.candidate.value('tile_m')}x{second.candidate.value('tile_n')}"
         stages = f"{second.candidate.number('stages')} stages"
         reasons.append(f"next best: {tile}, {stages}, predicted {second.time_us:.1f} us")
-    return RowView(variant.name, constant_of(variant.case), tuple(reasons), _chosen(variant))
+    if variant.form.is_empty:
+        reasons.append("its result is empty, so that no kernel runs; 0 stands as 1")
+    others = [f"{name}={text}" for name, text in row_values(variant, whole).items() if text != defaults[name]]
+    return RowCallView(tuple(reasons), bracketed("Variant(", [f'"{variant.name}"', *others], "),", indent=4))
+
+
+def row_values(variant: AttentionVariant, whole: bool) -> dict[str, str]:
+    """Return what a row holds besides its name: extents, strides and offsets of the case, then the choices."""
+    return problem_values(variant, whole) | _chosen(variant)
 
 
 def _kept(variant: AttentionVariant) -> dict[str, str]:
     return _KEPT_OF_FEW_ROWS if variant.few_rows else _KEPT
 
 
-def _chosen(variant: AttentionVariant) -> tuple[ValueView, ...]:
+def _chosen(variant: AttentionVariant) -> dict[str, str]:
     """Return the choices that a row keeps."""
     candidate = variant.choice.candidate
-    comments = {
-        "stages": f"  # {candidate.number('smem_bytes')} bytes of smem in all",
-        "consumer_regs": f"  # {candidate.number('held_regs')} of them scores, weights and output",
-    }
-    kept = _kept(variant).items()
-    values = [ValueView(shown, str(candidate.number(name)), comments.get(name, "")) for name, shown in kept]
-    others = [ValueView("section", str(variant.section), "" if variant.few_rows else "  # K and V of these stay in L2")]
+    values = {shown: str(candidate.number(name)) for name, shown in _kept(variant).items()}
+    registers = {name: values.pop(name) for name in ("producer_registers", "consumer_registers")}
+    values["section"] = str(variant.section)
     if candidate.value("pack_gqa"):
-        others.append(ValueView("q_rows", str(variant.facts.padded_queries)))
-    return (*values[:-2], *others, *values[-2:])
+        values["q_rows"] = str(variant.facts.padded_queries)
+    return values | registers
 
 
-def attention_rules_view(variant: AttentionVariant, device: Device) -> RulesView:
-    """Return the rules of a variant as the kernel carries them."""
+def attention_rules(variant: AttentionVariant, device: Device) -> tuple[Lines, Lines]:
+    """Return the rules of a variant as the kernel carries them: what they read, and a statement for each condition."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_attention(variant.facts, device)
     kept = _kept(variant)
     rules = kernel_rules(bound, point, tuple(kept), lambda name: f"v.{kept[name]}" if name in kept else name)
-    return rules_view("attention", rules)
+    checks = {check.condition: check for check in reversed(rules.checks)}.values()
+    statements = (line for check in reversed(checks) for line in _yielded(check))
+    return tuple(f"{let} = {code}" for let, code in rules.derived), tuple(statements)
+
+
+def _yielded(check: KernelCheck) -> Lines:
+    """Return the statement that yields a rule's name, condition and reason, on one line or with an item a line."""
+    line = f'yield "{check.rule}", {check.condition}, "{check.because}"'
+    if len(line) <= LINE - 4:
+        return (line,)
+    items = (f'"{check.rule}",', f"{check.condition},", *string_lines(check.because, indent=8))
+    return ("yield (", *(f"    {item}" for item in items), ")")
 
 
 def _type_of(name: str) -> str:
@@ -115,9 +124,9 @@ def _type_of(name: str) -> str:
     return "tuple[int, ...]" if name.endswith(("_stride", "_modes")) or name == "batch" else "int"
 
 
-def problem_values(variant: AttentionVariant) -> dict[str, str]:
-    """Return what a case says of its extents, strides and offsets."""
-    values = _problem_values(printed_form(variant))
+def problem_values(variant: AttentionVariant, whole: bool) -> dict[str, str]:
+    """Return what a case says of its extents, strides and offsets, and of modes where these are not all."""
+    values = _problem_values(printed_form(variant), whole)
     lengths, length, pages = variant.form.keys.lengths, measured(variant), variant.form.pages
     if length is not None and lengths is not None:
         strides = tuple_text((length.group, *length.batch))
@@ -131,16 +140,15 @@ def problem_values(variant: AttentionVariant) -> dict[str, str]:
     return values
 
 
-def _problem_values(form: AttentionForm) -> dict[str, str]:
+def _problem_values(form: AttentionForm, whole: bool) -> dict[str, str]:
     """Return the extents, strides and offsets of a case; the DSL has no extent of 0."""
     batch = tuple(max(extent, 1) for extent in form.batch)
     v_tokens, v_dim, *v_rest = _strides(form.v, form.n, form.dv, grouped=False)
     values: dict[str, object] = {name: max(getattr(form, name), 1) for name in ("m", "n", "d", "dv", "ratio")}
     values = {"queries": values.pop("m"), "keys": values.pop("n"), **values, "batch": tuple_text(batch)}
+    if not whole:
+        values |= {f"{name}_modes": tuple_text(modes) for name, modes in modes_of(form).items()}
     values |= {
-        "q_modes": tuple_text(_modes((form.ratio, *batch), (form.q.group, *form.q.batch))),
-        "k_modes": tuple_text(_modes(batch, form.k.batch)),
-        "v_modes": tuple_text(_modes(batch, form.v.batch)),
         "q_stride": tuple_text(_strides(form.q, form.m, form.d)),
         "k_stride": tuple_text(_strides(form.k, form.n, form.d, grouped=False)),
         "v_stride": tuple_text((v_dim, v_tokens, *v_rest)),
@@ -158,10 +166,6 @@ def _problem_values(form: AttentionForm) -> dict[str, str]:
         offsets["logsumexp"] = found.offset
     values |= {f"{name}_offset": offset for name, offset in offsets.items() if offset}
     return {name: str(value) for name, value in values.items()}
-
-
-def _modes(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(extent if stride else 1 for extent, stride in zip(extents, strides, strict=True))
 
 
 def _strides(access: TokenAccess, tokens: int, dim: int, *, grouped: bool = True) -> tuple[int, ...]:

@@ -6,13 +6,54 @@ from kgen.backends.source.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)
+class DefaultView:
+    """A field of the emitted dataclass `Variant`, with the value that it has in the first row."""
+
+    name: str
+    type: str
+    default: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowCallView:
+    """One row of VARIANTS: why it was chosen, and the call that makes it of what differs from the first row."""
+
+    reasons: Lines
+    call: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFileView:
+    """The text of an attention; `derived` and `checks` are the statements of its rules, `methods` are those of a row,
+    `sections` the device code."""
+
+    imports: Lines
+    constants: Lines
+    fields: tuple[DefaultView, ...]
+    methods: Lines
+    rows: tuple[RowCallView, ...]
+    derived: Lines
+    checks: Lines
+    sections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Names of templates in the order they stand: methods of `Variant`, functions, methods of `Consumer`, functions."""
+
+    variant: Lines
+    before: Lines
+    consumer: Lines
+    after: Lines
+
+
+@dataclass(frozen=True, slots=True)
 class BlockLoopView:
-    """One loop over blocks of keys, from block `last` down; `masked` is "True" or "False", `call` does one step."""
+    """One loop over blocks of keys, from the last one down, and the statement of one step."""
 
     count: str
-    last: str
-    masked: str
-    call: Lines
+    step: Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,35 +61,31 @@ class AttentionView:
     """What the templates of device code and of the launch function read.
 
     `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
-    as ", name" or empty. `order_words` says how row blocks walk. `plain_end`, `plain_first` and `plain_end_bound` bound
-    the blocks of keys that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
+    as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and
+    those that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
     smem of its own, which `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has
-    left (`q_left`), and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end.
-    `modifies`: scores have operations other than scale and mask, printed in `score_lines`. `mask_lines` make the
-    condition `inside`, also from what `length` names, with `query` as the query of element i. `exp2_scale` is what a
-    score is multiplied with in exp2.
+    left, and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
+    many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all three
+    are laid out as `layout_words` say. `q_at`, `k_at` and `v_at` are the coordinates of a head, which `coordinates`
+    make where a tensor has not all of them.
+
+    `modifies`: scores have operations other than scale and mask, printed in `score_lines`; where these read the place
+    of a score, `placed` passes it, as ", name". `mask_lines` make the condition `inside`, also
+    from what `length` names, with `query` as the query of element i; `masks_always`: every block is masked.
+    `exp2_scale` is what a score is multiplied with in exp2.
     """
 
-    order_words: str
     longest_first: bool
-    plain_end: str
-    has_bounds: bool
-    has_most: bool
-    has_least: bool
-    plain_end_bound: str
-    plain_first: str
+    block_bounds: Lines
     pingpong: bool
     own_o: bool
     staged_words: str
     q_read: Lines
-    q_left: Lines
     o_free: Lines
     o_sent: Lines
     o_last: Lines
     modifies: bool
     places_scores: bool
-    score_parameters: str
-    score_arguments: str
     score_lines: Lines
     score_result: str
     masks_rows: bool
@@ -57,8 +94,17 @@ class AttentionView:
     mask_lines: Lines
     exp2_scale: str
     first: str
-    step_head: Lines
-    attend_call: Lines
+    layout_words: str
+    layout_parameters: str
+    layout_keys: str
+    q_buffers: str
+    coordinates: Lines
+    q_at: str
+    k_at: str
+    v_at: str
+    placed: str
+    masks_always: bool
+    step_parameters: str
     loop_words: str
     loops: tuple[BlockLoopView, ...]
     empty_words: str
@@ -70,5 +116,5 @@ class AttentionView:
     epilogue_lines: Lines
     epilogue_result: str
     to_smem_atom: str
-    parameters: Lines
+    launch_head: Lines
     view_lines: Lines

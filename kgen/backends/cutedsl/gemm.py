@@ -75,7 +75,7 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
     of_case = {v.case: v for v in plan.variants}
     forms = {case: largest_form(v, plan) for case, v in of_case.items()}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
-    row_fields = fields_of(plan, tuple(f.name for f in next(iter(fused.values()))))
+    row_fields = fields_of(plan, next(iter(fused.values())))
     first_of_kind = {kind_of(v): v for v in plan.variants}
     return KernelView(
         title="",
@@ -144,20 +144,20 @@ def _text(part: object) -> str:
 
 
 def _engine(kind: str) -> str:
-    return "wgmma" if kind in ("tma", "split", "staged") else kind
+    return "wgmma" if kind in ("tma", "split", "gated", "staged") else kind
 
 
 def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
     """Return the tensors that a launch takes, in the order of the signature."""
     form = plan.variants[0].form
     used = {load.source.tensor for load in form.epilogue_loads}
-    used |= {form.a.tensor, form.b.tensor} if plan.variants[0].facts.k else set()
+    used |= {o.tensor for o in form.operands} if plan.variants[0].facts.k else set()
     return tuple(a.name for a in program.arguments if a.name in used)
 
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = kinds & {"tma", "split"} or view.stores_by_tma
+    by_tma = kinds & {"tma", "split", "gated"} or view.stores_by_tma
     lines = [
         f"from dataclasses import dataclass{', replace' if 'split' in kinds or plan.dynamic else ''}",
         f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
@@ -169,7 +169,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         *LOADED_IMPORTS,
     ]
-    if kinds & {"tma", "split", "staged"}:
+    if kinds & {"tma", "split", "gated", "staged"}:
         units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:

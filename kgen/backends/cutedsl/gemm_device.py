@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
+from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
 from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
 from kgen.backends.cutedsl.gemm_types import SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
@@ -32,12 +33,14 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
     epilogue, result = _epilogue(form, fused)
     boxes, to_smem_atom = _TRANSPOSED_STORE if variant.is_exchanged else _STORE
     several = shares_units(plan)
+    gated, b_pointer = form.products == 2, _operand_pointer(names[form.b.tensor], form.b.offset, multiplied)
+    sums = sums_view(form.products)
     return DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
         a_pointer=_operand_pointer(names[form.a.tensor], form.a.offset, multiplied),
-        b_pointer=_operand_pointer(names[form.b.tensor], form.b.offset, multiplied),
+        b_pointer=b_pointers(form, names) if gated else b_pointer,
         fused=", fused" if fused else "",
-        fused_views=_fused_views(fused),
+        fused_views=_fused_views(fused, gated),
         a_ops=a_ops,
         a_result=a_result,
         b_ops=b_ops,
@@ -61,12 +64,16 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
         start="tile_m // v.cluster_m",
+        columns=sums.columns,
+        box_sums=sums.of_box,
+        sums=sums.in_box if by_tma else sums.in_row,
+        sum_names=sums.names,
     )
 
 
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
-    if not shares_units(plan) and all(_multicasts(v) for v in plan.variants if kind_of(v) == "tma"):
+    if not shares_units(plan) and all(_multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated")):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
         )
@@ -110,34 +117,29 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             names = ["simt_tiles", *tail, "simt_store", *kernels]
         case _:
             store = "store_tma" if view.stores_by_tma else "store_direct"
-            multiplied = product_of(plan.variants[0].form)
+            form = plan.variants[0].form
+            multiplied, gated = product_of(form), form.products == 2
             columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
             parts = ["k_share"] if "split" in kinds else []
-            loads = _once(_loads(kind) for kind in kinds)
+            loads = _once(_loads(kind, gated) for kind in kinds)
+            gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
-            run_time = ["at_run_time"] if view.extent else []
-            names = [
-                *run_time,
-                "tiles",
-                *multiplied.operands(columns),
-                *parts,
-                *loads,
-                multiplied.mainloop,
-                *tail,
-                store,
-            ]
-            names += [*consumers, *kernels]
+            tiles = [*(["at_run_time"] if view.extent else []), "tiles"]
+            names = [*tiles, *multiplied.operands(columns), *gate_tiles, *parts, *loads, multiplied.mainloop]
+            names += [*tail, store, *consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 
 
-def _loads(kind: str) -> tuple[str, ...]:
+def _loads(kind: str, gated: bool) -> tuple[str, ...]:
     """Return the templates that bring operands to smem for one kind of kernel."""
     match kind:
         case "tma":
             return ("of_operand", "load_tma")
         case "split":
             return ("of_operand", "load_split")
-    return ("staged_ops", "copy_tile", "batch_offset", "load_staged")
+        case "gated":
+            return ("of_operand", "load_gated")
+    return ("staged_ops", "copy_tile", "batch_offset", "load_staged_gated" if gated else "load_staged")
 
 
 def _consumers(kind: str) -> tuple[str, ...]:
@@ -164,22 +166,26 @@ def _input_ops(ops: InputOps, multiplied: Product) -> tuple[tuple[str, ...], str
 
 
 def _epilogue(form: GemmForm, fused: tuple[FusedTensor, ...]) -> tuple[tuple[str, ...], str]:
-    names, types = {form.accumulator: "x0"}, {form.accumulator: sum_dtype(form)}
+    sums = (form.accumulator, *((form.second.accumulator,) if form.second else ()))
+    names, types = {s: f"x{i}" for i, s in enumerate(sums)}, dict.fromkeys(sums, sum_dtype(form))
     lines = [f"{f.name} = fused[{i}]" for i, f in enumerate(fused)]
     for value, tensor in fused_values(form, fused):
         names[value], types[value] = f"x{len(names)}", tensor.source.dtype
         element = f"{tensor.name}[at]"
         widened = f"{element}.to(cutlass.Float32)" if tensor.source.dtype.is_float else loaded(element, types[value])
         lines.append(f"{names[value]} = {widened}")
-    lines += print_ops(form.epilogue_ops, names, types)
+    for op in form.epilogue_ops:
+        lines += print_ops((op,), names, types, approximate=approximates(op.op, form))
+        types[op.result] = op.dtype
     return tuple(lines), names[form.result]
 
 
-def _fused_views(fused: tuple[FusedTensor, ...]) -> tuple[str, ...]:
+def _fused_views(fused: tuple[FusedTensor, ...], gated: bool) -> tuple[str, ...]:
     """Return the statements that view each tensor as a function of (m, n, *batch), and pack them."""
     lines: list[str] = []
     for f in fused:
-        items = ("v", _pointer(f.argument, f.source.offset), f"v.{f.name}_stride")
+        pointer = fused_pointer(f) if gated else _pointer(f.argument, f.source.offset)
+        items = ("v", pointer, f"v.{f.name}_stride")
         lines += bracketed(f"{f.name}_view = matrix_view(", items, ")", indent=4)
     views = [f"{f.name}_view" for f in fused]
     if len(views) == 1:

@@ -3,7 +3,8 @@
 from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
-from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
+from kgen.backends.source.fused import FusedTensor
+from kgen.backends.source.gemm_rows import B_OFFSETS, constant_of, offset_field, reasons_of, vector_of
 from kgen.backends.source.gemm_views import FieldView, RowView
 from kgen.families.gemm.rules import bind_gemm
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -53,6 +54,7 @@ _PART_FIELDS = (
     FieldView("shares_n", "int", ""),
 )
 _RESIDENT_FIELD = FieldView("resident", "int", "  # CTAs that one SM runs at once")
+_GATE_TILE_N = FieldView("tile_n", "int", "  # rows of both Bs: a tile of D has half as many columns")
 _STORE_FIELDS = (
     FieldView("store_n", "int", "  # columns of one TMA store"),
     FieldView("store_buffers", "int", ""),
@@ -64,17 +66,21 @@ _STAGED_FIELDS = (
 )
 
 
-def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
-    """Return the fields of the emitted `Variant`; `fused` names the epilogue's tensors."""
+def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
+    """Return the fields of the emitted `Variant`; `fused` are the epilogue's tensors."""
     kinds = {kind_of(v) for v in plan.variants}
     exchanged = (EXCHANGED_FIELD,) if mixes(plan) else ()
     stride = "  # of (m, n, *batch); 0 along an axis that the tensor does not have"
-    extra = tuple(FieldView(f"{name}_stride", "tuple[int, ...]", stride) for name in fused)
+    extra = tuple(FieldView(f"{f.name}_stride", "tuple[int, ...]", stride) for f in fused)
+    tile = _TILE_FIELDS
+    if plan.variants[0].form.products == 2:
+        extra = (*extra, *_offset_fields(fused))
+        tile = tuple(_GATE_TILE_N if f.name == "tile_n" else f for f in _TILE_FIELDS)
     if "no_k" in kinds:
         return (*(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "batch", "d_stride")), *extra, *_TILE_FIELDS)
     problem = (
         _PROBLEM_FIELDS
-        if kinds & {"tma", "split"}
+        if kinds & {"tma", "split", "gated"}
         else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
     )
     if "simt" in kinds:
@@ -83,7 +89,13 @@ def fields_of(plan: GemmPlan, fused: tuple[str, ...]) -> tuple[FieldView, ...]:
     staged = _STAGED_FIELDS if "staged" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *exchanged, *_TILE_FIELDS, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+
+
+def _offset_fields(fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
+    """Return the fields of what parts of tensors a gate reads: cases have them in other places."""
+    found = (FieldView(offset_field(f), "int", "  # where it starts, in elements") for f in fused if f.source.offset)
+    return (FieldView(B_OFFSETS, "tuple[int, int]", "  # where both Bs start, in elements"), *found)
 
 
 def has_parts(plan: GemmPlan) -> bool:
@@ -97,9 +109,14 @@ def shares_units(plan: GemmPlan) -> bool:
 
 
 def kind_of(variant: GemmVariant) -> str:
-    """Return which kernel text serves a variant: its load path, `split` where a cluster splits k, `no_k` without k."""
+    """Return which kernel text serves a variant: its load path, or `no_k` without k.
+
+    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products.
+    """
     if variant.facts.k == 0:
         return "no_k"
+    if variant.form.products == 2 and variant.load_path == "tma":
+        return "gated"
     return "split" if variant.cluster_k > 1 else variant.load_path
 
 

@@ -69,7 +69,7 @@ def product_of(form: GemmForm) -> Product:
 def passed_as_bytes(form: GemmForm) -> frozenset[str]:
     """Return the tensors that the host passes as bytes."""
     product = _PRODUCTS.get(form.mma_dtype)
-    return frozenset((form.a.tensor, form.b.tensor)) if product and product.byte_wise else frozenset()
+    return frozenset(o.tensor for o in form.operands) if product and product.byte_wise else frozenset()
 
 
 def sum_dtype(form: GemmForm) -> DType:

@@ -21,7 +21,9 @@ class DeviceView:
     that run at once, `resident` those of one SM, which are several where it `shares_units`;
     `launch_lines` are the arguments of a launch of multicasting CTAs. `mma_op` makes the instruction, which sums
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
-    operand's edge. `starts_apart`: tiles start at a k step of their own, `start`.
+    operand's edge. `columns` counts those of a tile of D, `sums` and `sum_names` are what an element of D is made of,
+    in accumulators and in the epilogue; `box_sums` finds those of a box. `b_pointer` is a tuple of two for a gate.
+    `starts_apart`: tiles start at a k step of their own, `start`.
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
@@ -54,6 +56,10 @@ class DeviceView:
     mma_op: tuple[str, ...]
     along_k: str
     zero: str
+    columns: str
+    box_sums: tuple[str, ...]
+    sums: str
+    sum_names: str
     start: str
     extent: str = ""
     row: str = "v"

@@ -4,7 +4,7 @@ from typing import Final
 
 from kgen.backends.cutedsl.expressions import CUTEDSL, memory
 from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
-from kgen.backends.loops.dialect import LoopDialect
+from kgen.backends.loops.dialect import AHEAD, LoopDialect
 from kgen.backends.source.file_text import torch_type
 from kgen.families.strided.caching import Eviction
 from kgen.ir.dtype import DType
@@ -44,13 +44,23 @@ CUTEDSL_LOOPS: Final = LoopDialect(
     has_scalars=True,
     torch_type=torch_type,
     signature_type=_signature_type,
-    kept=("vec", "steps", "threads", "row_threads", "cluster"),
+    kept={
+        "vec": "elements of a vector",
+        "steps": "vectors of a thread that are in flight together",
+        AHEAD: "vectors of what rows share that are in flight before they are needed",
+        "threads": "",
+        "row_threads": "threads of a CTA that share a row",
+        "cluster": "CTAs that share a row",
+    },
     has_clusters=True,
     evictions={Eviction.FIRST: "EVICT_FIRST", Eviction.LAST: "EVICT_LAST"},
     constants={
         "EVICT_FIRST": "EVICT_FIRST = 0x12F0000000000000  # policy of loads in L2: what is read leaves at once",
         "EVICT_LAST": "EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results",
     },
+    paired={DType.BF16: "from_bf16"},
+    gathers_places=True,
+    holds_powers=True,
     unrolled="cutlass.range_constexpr",
     exp="cute.math.exp({0}, fastmath=True)",
     fragment="fragment(v, {access}, {type}, {count})",

@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from kgen.backends.cutedsl.alone_host import alone_host_view, is_alone
 from kgen.backends.cutedsl.attention import attention_part
-from kgen.backends.cutedsl.attention_words import attention_words
+from kgen.backends.cutedsl.attention_words import attention_formula, attention_words
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
 from kgen.backends.cutedsl.gemm_host import passed_tensor, signature
@@ -16,7 +17,7 @@ from kgen.backends.program.dialect import HostSource, PartVariant, Product, Prod
 from kgen.backends.program.file import program_page
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
-from kgen.planning.plan_gemm import GemmVariant
+from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.render import Page, render
 from kgen.spec.model import Spec
 
@@ -28,7 +29,7 @@ def view_program(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     return program_page(CUTEDSL_PROGRAMS, spec, programs, plan)
 
 
-def _product(source: ProductSource) -> Product:
+def _product(source: ProductSource[GemmPlan]) -> Product:
     program, shown = source.program, dict(source.shown)
     operands, d = operands_of(source.plan, program), program.results[0]
     as_bytes = passed_as_bytes(source.plan.variants[0].form)
@@ -38,6 +39,7 @@ def _product(source: ProductSource) -> Product:
         return PartVariant(v.name, f"launch_{kind_of(v)}", f"rules_{kind_of(v)}", types.lines)
 
     return Product(
+        template=f"{GEMM_FOLDER}/kernel.py.j2",
         view=view_kernel(source.plan, program),
         variants=tuple(variant(v) for v in source.plan.variants),
         arguments=tuple(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
@@ -46,17 +48,19 @@ def _product(source: ProductSource) -> Product:
 
 
 def _host(source: HostSource) -> str:
+    if is_alone(source):
+        return render(f"{FOLDER}/host_alone.py.j2", alone_host_view(source))
     return render(f"{FOLDER}/host.py.j2", program_host_view(source))
 
 
 CUTEDSL_PROGRAMS: Final = ProgramDialect(
     folder=FOLDER,
-    product_template=f"{GEMM_FOLDER}/kernel.py.j2",
     loops=CUTEDSL_LOOPS,
     newer={"from cutlass.utils import SmemAllocator": "from cutlass.memory import SmemAllocator"},
     product=_product,
     product_words=variant_words,
     host=_host,
     attention=attention_part,
+    attention_formula=attention_formula,
     attention_words=attention_words,
 )

@@ -24,7 +24,7 @@ def program_host_view(source: HostSource) -> ProgramHostView:
     """Return what the template of the host code prints."""
     plan, parts, program, shown = source.plan, source.parts, source.program, dict(source.shown)
     arguments = tuple(shown[a.name] for a in program.arguments)
-    follow_sms = {v.name for v in plan.variants if _follows_sms(v)}
+    follow_sms = {v.name for v in plan.variants if follows_sms(v)}
     persistent = [v.name for part in parts for v in part.variants if v.name in follow_sms]
     return ProgramHostView(
         name=plan.name,
@@ -47,7 +47,8 @@ def program_host_view(source: HostSource) -> ProgramHostView:
     )
 
 
-def _follows_sms(variant: Variant) -> bool:
+def follows_sms(variant: Variant) -> bool:
+    """Return whether a launch takes the number of SMs, which its grid follows."""
     if isinstance(variant, AttentionVariant):
         return not variant.few_rows
     return isinstance(variant, GemmVariant) and variant.load_path != "simt"

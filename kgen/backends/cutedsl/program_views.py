@@ -28,3 +28,41 @@ class ProgramHostView:
     calls: tuple[Lines, ...]
     result: str
     may_be_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AloneCaseView:
+    """One case of a host function of one kernel: its key, what it takes, what is made, and its variant or None."""
+
+    key: Lines
+    accepts: Lines
+    allocations: Lines
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
+class AloneHostView:
+    """What the template of the host code of one kernel reads, of which each case has one variant.
+
+    `launch` and `rules` name functions, `grid_example` is what the launch is compiled with behind the tensors, and
+    `function` what `compiled` returns.
+    """
+
+    name: str
+    signatures: tuple[EntryView, ...]
+    cases: tuple[AloneCaseView, ...]
+    launch: str
+    rules: str
+    grid_example: str
+    compiled_doc: str
+    compiled: str
+    function: str
+    head: Lines  # of the host function
+    tensors: Lines
+    first: str
+    unread: tuple[UnreadView, ...]
+    aligned: Lines  # statements that copy arguments where their base address is not on 16 bytes
+    allocations: Lines
+    call: Lines
+    result: str
+    may_be_empty: bool

@@ -7,6 +7,7 @@ from kgen.backends.cutedsl.gemm_dynamic_host import arguments_text, range_text, 
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_types import sum_dtype
 from kgen.backends.source.words import accepted_words, source_words, wrapped
+from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.spec.model import Spec
@@ -15,6 +16,8 @@ _LOADS = {
     "tma": "operands arrive by TMA, one producer warp; consumer warp groups multiply with wgmma",
     "split": "operands arrive by TMA; the CTAs of a cluster sum a part of k each with wgmma, and add the parts up in a "
     "fixed order through each other's smem",
+    "gated": "operands arrive by TMA, one producer warp; consumer warp groups multiply rows of A by rows of both Bs "
+    "with one wgmma, so that a thread has both sums of each of its elements of D",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
@@ -25,15 +28,15 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
     """Return the lines of the docstring, the first one being the summary."""
     form = plan.variants[0].form
     batch = "batch, " if form.batch else ""
-    product = f"sum over k of A[{batch}m, k] * B[{batch}n, k]"
+    a, b = (f"A[{batch}m, k]", f"B[{batch}n, k]")
+    a, b = (f"a_ops({a})" if form.a_ops.ops else a, f"b_ops({b})" if form.b_ops.ops else b)
+    product = f"sum over k of {a} * {b}"
     body = f"epilogue({product})" if form.epilogue_ops or form.epilogue_loads else product
-    if form.a_ops.ops:
-        body = body.replace(f"A[{batch}m, k]", f"a_ops(A[{batch}m, k])")
-    if form.b_ops.ops:
-        body = body.replace(f"B[{batch}n, k]", f"b_ops(B[{batch}n, k])")
+    if form.second:
+        body = f"epilogue({product}, {product.replace('B[', 'B2[')})"
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}; {form.mma_dtype} products, "
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}{_second(form, names)}; {form.mma_dtype} products, "
         f"{sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
@@ -64,6 +67,14 @@ def accepted_lines(spec: Spec, programs: dict[str, Program], plan: GemmPlan, nam
     )
 
 
+def _second(form: GemmForm, names: dict[str, str]) -> str:
+    """Return what the second B of a gate is."""
+    if form.second is None:
+        return ""
+    part = ", another part of it" if form.second.b.tensor == form.b.tensor else ""
+    return f", B2 is {names[form.second.b.tensor]}{part}"
+
+
 def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
     """Return how a variant loads, its tile and its grid waves, a line each; `at` says where the last of them holds."""
     candidate = variant.choice.candidate
@@ -75,7 +86,7 @@ def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
         f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem,"
     )
     form = variant.form
-    tiles = -(-form.m // candidate.size.m) * -(-form.n // candidate.size.n) * prod(form.batch)
+    tiles = -(-form.m // candidate.size.m) * -(-form.n * form.products // candidate.size.n) * prod(form.batch)
     waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full{at}"
     exchanged = ("  m runs along the columns of the result: it has few rows,",) if variant.is_exchanged else ()
     return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", *exchanged, tile, waves)

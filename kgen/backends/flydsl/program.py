@@ -15,6 +15,7 @@ from kgen.backends.program.dialect import PartVariant, Product, ProductSource, P
 from kgen.backends.program.file import program_page
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
+from kgen.planning.plan_gemm import GemmPlan
 from kgen.render import Page
 from kgen.spec.model import Spec
 from kgen.target import Arch
@@ -32,7 +33,6 @@ def flydsl_programs(arch: Arch) -> ProgramDialect:
     """Return the words for an arch."""
     return ProgramDialect(
         folder=FOLDER,
-        product_template=_TEMPLATE,
         loops=flydsl_loops(arch),
         newer={},
         product=partial(_product, arch),
@@ -41,7 +41,7 @@ def flydsl_programs(arch: Arch) -> ProgramDialect:
     )
 
 
-def _product(arch: Arch, source: ProductSource) -> Product:
+def _product(arch: Arch, source: ProductSource[GemmPlan]) -> Product:
     """Return a product; its launches take addresses, and memory for sums over parts of k where a variant has those."""
     plan, shown = source.plan, source.shown
     names = device_names(tuple(a.name for a in source.program.arguments), arch)
@@ -51,6 +51,7 @@ def _product(arch: Arch, source: ProductSource) -> Product:
     sums = [sums_name(source.number, shown)] if splits else []
     types = tuple(pointer_types(first, names, splits, arch))
     return Product(
+        template=_TEMPLATE,
         view=view_kernel(plan, names, rules),
         variants=tuple(
             PartVariant(v.name, f"launch_{kind_of(v)}", f"rules_{rules[v.name].load_path}", types)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from kgen.backends.loops.body import LoopBody
+from kgen.backends.loops.body import HELD, LoopBody
 from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.loops.places import HELD, column_of_vector, place_in_column, place_in_row
+from kgen.backends.loops.places import column_ahead, column_of_vector, place_in_column, place_in_row
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.loops.scan import scan_view
 from kgen.backends.loops.symbols import NamedAccess
@@ -76,7 +76,7 @@ def device_text(
 ) -> DeviceText:
     """Return the device function of a variant under a name; `names` are the Python names of all tensors."""
     far = frozenset(t.name for t in problem.tensors if _is_far(t.type, dialect))
-    body = LoopBody(variant.form, names, dialect, far, staged=variant.schedule == "staged")
+    body = LoopBody(variant, names, dialect, far)
     tensors = (dialect.tensor_parameter.format(names[t]) for t in tensors_of(problem))
     signature = bracketed(f"def {name}(", (dialect.variant_parameter, *tensors), "):")
     view: FlatKernelView | LoopKernelView | ScanRowsView | ScanColumnsView
@@ -136,7 +136,8 @@ def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKern
     setup, reads = body.values.row_values(0), body.reads.statements(ReadTime.EARLY)
     phases = tuple(body.reductions.phase(level) for level in range(body.form.phases))
     stores = body.stores.vector_stores("is_row & inside")
-    late_reads = body.reads.statements(ReadTime.LATE)
+    late_fragments = body.reads.fragments(ReadTime.LATE, "v.ahead" if body.reads.ahead else "1")
+    late_reads, is_ahead = body.reads.statements(ReadTime.LATE), body.reads.ahead
     row_writes = body.stores.row_stores()
     over_clusters = in_rows and is_held and body.dialect.has_clusters
     if over_clusters and phases:
@@ -148,17 +149,20 @@ def _reduction_view(signature: Lines, body: LoopBody, schedule: str) -> LoopKern
         exchanges=fitted_lines(body.reductions.exchanges(over_clusters=over_clusters), 4),
         place=fitted_lines(place_in_row(body.dialect) if in_rows else place_in_column(body, alone=False), 4),
         column=column_of_vector(schedule, in_rows=in_rows),
+        column_ahead=column_ahead(),
         chunk="(v.steps * lanes * v.vec)" if in_rows else "(v.steps * lanes)",
         setup=fitted_lines(setup, 4),
         fragments=body.reads.staging() if staged else body.reads.fragments(ReadTime.EARLY, "v.steps"),
         vectors=body.reads.vectors() if staged else (),
         reads=fitted_lines(reads, 8 + depth),
+        ahead_fragments=late_fragments if is_ahead else (),
+        ahead_reads=fitted_lines(late_reads, 12) if is_ahead else (),
         arrived=("await_staged()",) if staged else (),
         before_pass=("leave_in_smem()",) if staged else (),
         phases=tuple(fitted_phase(phase, depth) for phase in phases),
         outputs=stores.fragments,
-        late_fragments=body.reads.fragments(ReadTime.LATE, "1"),
-        late_reads=fitted_lines(late_reads, 8 + depth),
+        late_fragments=() if is_ahead else late_fragments,
+        late_reads=() if is_ahead else fitted_lines(late_reads, 8 + depth),
         elements=fitted_lines(stores.elements, 12 + depth),
         writes=fitted_lines(stores.writes, 8 + depth),
         row_writes=fitted_lines(row_writes, 4),

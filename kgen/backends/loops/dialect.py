@@ -12,6 +12,8 @@ from kgen.families.strided.caching import Eviction
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine
 
+AHEAD = "ahead"  # an axis that rows name where a kernel of the file reads it
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopDialect:
@@ -32,10 +34,13 @@ class LoopDialect:
     has_scalars: bool  # whether a tensor may have no axis; else it is passed with one of extent 1
     torch_type: Callable[[DType], str]  # what torch calls an element type
     signature_type: Callable[[DType], str]  # what SIGNATURES calls an element type
-    kept: tuple[str, ...]  # the axes of a candidate that a row of VARIANTS names
+    kept: Mapping[str, str]  # the axes of a candidate that a row of VARIANTS names, and what a comment says of each
     has_clusters: bool
     evictions: Mapping[Eviction, str]  # the constants that tell the L2 when what is read leaves; those it has
     constants: Mapping[str, str]  # a word -> the definition of a constant that files with this word have
+    paired: Mapping[DType, str]  # functions of ({fragment}, e, {vector}) that widen an element faster than `widened_by`
+    gathers_places: bool  # whether ARGMAX and ARGMIN meet the elements of a thread twice
+    holds_powers: bool  # whether the exponentials of a sum stay in registers for elements that want them, too
     unrolled: str  # what a loop over constants is over
     exp: str  # of {0}: the approximation that sums of exponentials take
     fragment: str  # registers for {count} vectors that {access} reads or writes as {type}

@@ -4,7 +4,7 @@ The device and host sections are rendered here, because which of them a file has
 """
 
 from kgen.backends.loops.device import DeviceText, device_texts
-from kgen.backends.loops.dialect import LoopDialect
+from kgen.backends.loops.dialect import AHEAD, LoopDialect
 from kgen.backends.loops.host import loop_host_view
 from kgen.backends.loops.names import loop_names
 from kgen.backends.loops.rows import loop_row, loop_rules
@@ -40,13 +40,15 @@ def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], p
     module = module_text(spec, program, names)
     warp = int(plan.device.arch.limit("warp_size").value)
     doc = describe_loops(spec, programs, plan, variants, names, dialect.units)
-    rows = tuple(loop_row(v, devices[v.name], dialect, warp) for v in variants)
+    kept = tuple(name for name in dialect.kept if name != AHEAD or any(v.ahead for v in variants))
+    rows = tuple(loop_row(v, devices[v.name], dialect, kept, warp) for v in variants)
     accesses = tuple(line for row in rows for line in row.accesses)
     view = LoopFileView(
         title=doc[0],
         doc=doc[1:],
         imports=import_block((*imports, *module.imports)),
         constants=_constants(dialect, variants, warp, (*joins, *functions, *library, *accesses)),
+        axes=tuple(f"{name}: int{_comment(dialect.kept[name])}" for name in kept),
         rows=rows,
         rules=tuple(loop_rules(v, plan.device, dialect) for v in variants),
         sections=(*library, *joins, *functions),
@@ -54,6 +56,10 @@ def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], p
     )
     require_free_names(module, spec.reference.file, (*imports, *view.sections, host))
     return Page(f"{dialect.folder}/kernel.py.j2", view)
+
+
+def _comment(text: str) -> str:
+    return f"  # {text}" if text else ""
 
 
 def _tensors(program: Program) -> tuple[str, ...]:

@@ -1,11 +1,9 @@
 """Where a thread of a loop kernel stands: its row, clamped to one that exists, and its columns, chunk by chunk."""
 
-from kgen.backends.loops.body import LoopBody
+from kgen.backends.loops.body import HELD, LoopBody
 from kgen.backends.loops.dialect import LoopDialect
 from kgen.backends.loops.reads import ReadTime
 from kgen.backends.source.lines import Lines
-
-HELD = ("resident", "staged")  # schedules whose threads have all elements of their row at hand, in one chunk
 
 
 def place_in_row(dialect: LoopDialect) -> Lines:
@@ -34,6 +32,11 @@ def column_of_vector(schedule: str, *, in_rows: bool) -> str:
     """Return the first column of vector `s` of a thread."""
     vector = "s * lanes + lane" if schedule in HELD else "(chunk * v.steps + s) * lanes + lane"
     return f"({vector}) * v.vec" if in_rows else vector
+
+
+def column_ahead() -> str:
+    """Return the first column of the vector that is read `v.ahead` vectors before its turn."""
+    return "((s + v.ahead) * lanes + lane) * v.vec"
 
 
 def column_of_scan(*, in_rows: bool, reverse: bool) -> str:

@@ -46,11 +46,12 @@ class _VectorLoad:
 class VectorReads:
     """The loads that fill registers a vector at a time before anything runs on their elements.
 
-    They come from memory, or where elements are `staged` in smem from there, one vector after the other.
+    They come from memory, or where elements are `staged` in smem from there, one vector after the other. What is read
+    late has one vector, or with `ahead` a ring of them that are in flight.
     """
 
-    def __init__(self, symbols: Symbols, *, staged: bool) -> None:
-        self.symbols, self.staged = symbols, staged
+    def __init__(self, symbols: Symbols, *, staged: bool, ahead: bool) -> None:
+        self.symbols, self.staged, self.ahead = symbols, staged, ahead
         self.loads = {a.value: self._vector_load(a) for a in symbols.form.loads if self._is_vector(a)}
 
     def time(self, value: str) -> ReadTime:
@@ -60,9 +61,12 @@ class VectorReads:
         return ReadTime.EARLY if is_early(self.symbols.loads[value], self.symbols.form) else ReadTime.LATE
 
     def element(self, value: str) -> str:
-        """Return the element of a fragment."""
-        in_turn = self.staged or self.time(value) is not ReadTime.EARLY
-        return f"{self.loads[value].fragment}[e, {'0' if in_turn else 's'}]"
+        """Return the carried value of an element of a fragment."""
+        dialect, dtype = self.symbols.dialect, self.symbols.loads[value].dtype
+        fragment, place = self.loads[value].fragment, self._place(self.time(value), held=not self.staged)
+        if dtype in dialect.paired:
+            return f"{dialect.paired[dtype]}({fragment}, e, {place})"
+        return dialect.values.loaded(f"{fragment}[e, {place}]", dtype)
 
     def fragments(self, time: ReadTime, count: str) -> Lines:
         """Return the statements that make registers for the vectors that are loaded at a time, `count` of each."""
@@ -113,12 +117,18 @@ class VectorReads:
         start = f"offset({at}, {coords})"
         if load.gathered is not None:
             start += f" + INDEX({symbols.row_names[load.gathered[0]]}) * {load.gathered[1]}"
-        place = "s" if time is ReadTime.EARLY else "0"
+        place = self._place(time, held=True)
         step = f"{at}.{symbols.vector_side}[0]"
         staged = self.staged and time is ReadTime.EARLY
         read = symbols.function("stage" if staged else "read", load.tensor)
         into = _staged(vector.fragment) if staged else vector.fragment
         return f"{read}(v, {at}, {tensor}, {start}, {step}, inside, {into}, {place})"
+
+    def _place(self, time: ReadTime, *, held: bool) -> str:
+        """Return which vector of a fragment is vector `s` of a thread, where early ones are all `held`."""
+        if time is ReadTime.EARLY and held:
+            return "s"
+        return "s % v.ahead" if time is ReadTime.LATE and self.ahead else "0"
 
 
 def _staged(fragment: str) -> str:

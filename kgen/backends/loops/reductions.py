@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgen.backends.loops.gathering import Exponents, Gathering, follows_from, gathering_of
+from kgen.backends.loops.gathering import Exponents, Gathering, Moments, Places, exponentials_of, follows_from
 from kgen.backends.loops.states import State, StateMaker
 from kgen.backends.loops.symbols import Scope, Symbols
 from kgen.backends.loops.text import Block, Phase
 from kgen.backends.loops.values import ValuePrinter
 from kgen.backends.source.dialect import carried_dtype
 from kgen.backends.source.lines import Lines, tuple_text
+from kgen.ir.dtype import DType
 from kgen.ir.problem import Combine, Reduce
+from kgen.ir.tensor import row_major_strides
+
+_BETTER = {Combine.ARGMAX: "maximum", Combine.ARGMIN: "minimum"}  # of two values, NaN before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,14 @@ class _Gathered:
 
 
 class ReductionPrinter:
-    """Prints the phases of one kernel."""
+    """Prints the phases of one kernel; `first_vector` is the number of the first vector that a pass meets.
 
-    def __init__(self, symbols: Symbols, values: ValuePrinter) -> None:
+    With `holds_powers` threads have all elements of a row in registers, and their exponentials where these are wanted.
+    """
+
+    def __init__(self, symbols: Symbols, values: ValuePrinter, first_vector: str, *, holds_powers: bool) -> None:
         self.symbols, self.values, self.words = symbols, values, symbols.dialect.values
+        self.first_vector, self.holds_powers = first_vector, holds_powers
         self.maker = StateMaker(symbols.dialect)
 
     def phase(self, level: int) -> Phase:
@@ -45,8 +53,11 @@ class ReductionPrinter:
             self.symbols.row_names[s.result] = self._result(s)
         for result, source in sources.items():
             self.symbols.row_names[result] = self._part(source)
+        held = [g for g in gathered if isinstance(g.way, Exponents) and g.way.held]
         start = tuple(line for state in states.values() for line in self._made(state))
+        start += tuple(self._powers(g) for g in held)
         end = tuple(self._joined(state) for state in states.values())
+        end += tuple(g.way.scaled() for g in held if isinstance(g.way, Exponents))
         rows = self.values.row_values(level + 1)
         return Phase(
             (Block(False, False, start),),
@@ -81,17 +92,38 @@ class ReductionPrinter:
         return state
 
     def _gathering(self, s: Reduce) -> Gathering | None:
-        symbols = self.symbols
-        place = "s" if symbols.in_columns else "s + e"
-        return gathering_of(s, symbols.states[s.result], symbols.element, place, symbols.dialect.exp)
+        symbols, state = self.symbols, self.symbols.states[s.result]
+        if s.combine in _BETTER:
+            return self._places(s, state) if symbols.dialect.gathers_places else None
+        match s.combine:
+            case Combine.M2:
+                return Moments(state, symbols.element, "s" if symbols.in_columns else "s + e")
+            case Combine.SUMEXP:
+                return Exponents(state, symbols.element, symbols.dialect.exp, bool(self._wanted(s)))
+            case _:
+                return None
+
+    def _wanted(self, s: Reduce) -> tuple[str, ...]:
+        """Return the exponentials of a sum that elements want, too, if the threads of a row hold its elements."""
+        if not self.holds_powers or self.symbols.in_columns or s.dtype is not DType.FP32:
+            return ()
+        return exponentials_of(s, self.symbols.form.body)
+
+    def _places(self, s: Reduce, state: State) -> Places | None:
+        """Return how a position is gathered, where positions are the columns in their order."""
+        symbols, form = self.symbols, self.symbols.form
+        walk = symbols.walks[s.result]
+        if not state.dtype.is_float or state.dtype is DType.FP64 or walk.reduced != row_major_strides(form.reduced):
+            return None
+        place, column = ("s", "place_down") if symbols.in_columns else ("s * v.vec + e", "place_along")
+        column += f"(v, {{0}}, {self.first_vector}, lane, lanes)"
+        return Places(state, symbols.element, place, _BETTER[s.combine], column)
 
     def _gathering_blocks(self, gathered: list[_Gathered], first: Block) -> list[Block]:
         """Return the blocks around and after the first pass of the reductions that gather elements."""
-        sums = [
-            self._filled(n, self.words.carried(g.reduce.dtype), value) for g in gathered for n, value in g.way.partials
-        ]
+        sums = [self._filled(n, kind, value) for g in gathered for n, kind, value in g.way.partials]
         scope = self.symbols.scope()
-        again = [(g, g.way) for g in gathered if isinstance(g.way, Exponents)]
+        again = [(g, g.way) for g in gathered if isinstance(g.way, Exponents | Places)]
         self.values.compute([g.reduce.operand for g, _ in again], scope)
         for g, way in again:
             scope.lines += way.second(self.values.entering(g.reduce, g.state, scope), scope.temporary)
@@ -102,6 +134,13 @@ class ReductionPrinter:
             Block(True, False, self.symbols.close(scope)),
             Block(False, per_row, tuple(g.way.folded() for g in gathered)),
         ]
+
+    def _powers(self, g: _Gathered) -> str:
+        """Return the statement that makes registers for exponentials, and let elements take them from there."""
+        assert isinstance(g.way, Exponents)
+        self.symbols.held.update(dict.fromkeys(self._wanted(g.reduce), g.way.power))
+        made = self.symbols.dialect.registers.format(shape="(v.vec, v.steps)", type=self.words.carried(g.reduce.dtype))
+        return f"{g.way.powers} = {made}"
 
     def _taken_in(self, s: Reduce, scope: Scope) -> Lines:
         """Return the statements that take in an element, for the first time if it is met twice."""

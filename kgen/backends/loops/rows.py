@@ -2,14 +2,14 @@
 
 import textwrap
 
+from kgen.backends.loops.body import HELD
 from kgen.backends.loops.device import DeviceText
-from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.loops.places import HELD
+from kgen.backends.loops.dialect import AHEAD, LoopDialect
 from kgen.backends.loops.symbols import NamedAccess
 from kgen.backends.loops.views import LoopRowView
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
-from kgen.backends.source.lines import tuple_text
+from kgen.backends.source.lines import Lines, tuple_text
 from kgen.families.strided.facts import width_of
 from kgen.families.strided.form import Layout
 from kgen.families.strided.rules import bind_loop
@@ -18,14 +18,17 @@ from kgen.rules.specialise import kernel_rules
 from kgen.target import Device
 
 
-def loop_row(variant: LoopVariant, device: DeviceText, dialect: LoopDialect, warp: int) -> LoopRowView:
-    """Return the row of one variant; `device` is the function that it runs, `warp` the threads of a warp."""
+def loop_row(variant: LoopVariant, device: DeviceText, dialect: LoopDialect, kept: Lines, warp: int) -> LoopRowView:
+    """Return the row of one variant, with the `kept` axes.
+
+    `device` is the function that it runs, `warp` the threads of a warp.
+    """
     choice, form = variant.choice, variant.form
     reasons = [f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}; {variant.guard}"]
     if variant.runners_up:
         second = variant.runners_up[0]
         reasons.append(f"next best: {second.candidate}, predicted {second.time_us:.1f} us")
-    chosen = {name: _chosen(variant, name) for name in dialect.kept}
+    chosen = {name: _chosen(variant, name) for name in kept}
     values = [
         ValueView("launch", f'"{device.launch}"'),
         ValueView("rows", tuple_text(form.kept[::-1])),
@@ -44,7 +47,7 @@ def loop_rules(variant: LoopVariant, device: Device, dialect: LoopDialect) -> Ru
     """Return the rules of a variant as the kernel carries them."""
     point = dict(variant.choice.candidate.choices)
     bound = bind_loop(variant.form.family, variant.facts, device)
-    kept = tuple(name for name in dialect.kept if name in point)
+    kept = tuple(name for name in dialect.kept if name in point and (variant.ahead or name != AHEAD))
     rules = kernel_rules(bound, point, kept, lambda name: f"v.{name}" if name in kept else name)
     return rules_view(variant.name, rules)
 

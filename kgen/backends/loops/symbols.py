@@ -62,6 +62,7 @@ class Symbols:
         self.walks = {a.value: a.walk for a in form.loads} | dict(form.coordinates)
         self.row_names: dict[str, str] = {}  # values of a row -> their expressions, as far as they are computed
         self.states: dict[str, State] = {}  # reductions and scans -> how they are kept
+        self.held: dict[str, str] = {}  # values of elements -> expressions of what threads hold of them
         self.accesses: list[NamedAccess] = []
         self.temporaries = 0  # names that scopes have used up to here, so that none has two meanings
 

@@ -29,6 +29,8 @@ class ValuePrinter:
         """Print what some values need and the scope does not have."""
         for s in self._missing(values, scope.names):
             match s:
+                case Map() if s.result in self.symbols.held:
+                    scope.define(s.result, self.symbols.held[s.result])
                 case Map():
                     for op in self._with_reciprocal(s):
                         scope.lines += self.words.print_ops(
@@ -39,9 +41,7 @@ class ValuePrinter:
                             divides=self._divides(op),
                         )
                 case Load() | Gather():
-                    scope.define(
-                        s.result, self.words.loaded(self._element(s.result, scope), self.symbols.loads[s.result].dtype)
-                    )
+                    scope.define(s.result, self._loaded(s.result, scope))
                 case Index():
                     scope.define(s.result, f"{self.position(s.result, s.result)}.to({self.words.carried(s.dtype)})")
                 case _:
@@ -81,7 +81,8 @@ class ValuePrinter:
 
     def _operands(self, s: Statement) -> tuple[str, ...]:
         """Return the values that have to be known where a statement is printed: a vector has its index already."""
-        return () if isinstance(s, Gather) and s.result in self.reads.loads else operands_of(s)
+        is_held = s.result in self.symbols.held or (isinstance(s, Gather) and s.result in self.reads.loads)
+        return () if is_held else operands_of(s)
 
     def _read_of_rows(self) -> set[str]:
         """Return the values that elements, reductions or stores read."""
@@ -110,10 +111,14 @@ class ValuePrinter:
         """
         return s.result in self.symbols.row_values and s.result not in self.told_apart
 
-    def _element(self, value: str, scope: Scope) -> str:
-        """Return the expression of one loaded element."""
+    def _loaded(self, value: str, scope: Scope) -> str:
+        """Return the carried value of one loaded element."""
         if value in self.reads.loads:
             return self.reads.element(value)
+        return self.words.loaded(self._element(value, scope), self.symbols.loads[value].dtype)
+
+    def _element(self, value: str, scope: Scope) -> str:
+        """Return the expression of one element that no fragment holds."""
         load, is_row = self.symbols.loads[value], value in self.symbols.row_values
         tensor = self.symbols.tensors[load.tensor]
         start = f"offset({self.symbols.access(tensor, load.walk)}, {self.symbols.coords(value)})"

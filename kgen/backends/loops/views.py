@@ -12,7 +12,8 @@ class LoopKernelView:
     """One kernel that keeps or streams rows; `column` is the first column of vector `s`, `chunk` columns of a pass.
 
     `fragments` hold what is read, in registers or staged in smem. Of staged elements `arrived` awaits the copies,
-    `before_pass` stands before each pass over them, and `vectors` take vector `s`; else these are empty.
+    `before_pass` stands before each pass over them, and `vectors` take vector `s`; else these are empty. What rows
+    share is read where it is needed, late, or `v.ahead` vectors ahead: the others are empty.
     """
 
     signature: Lines
@@ -21,11 +22,14 @@ class LoopKernelView:
     exchanges: Lines
     place: Lines
     column: str
+    column_ahead: str
     chunk: str
     setup: Lines
     fragments: Lines
     vectors: Lines
     reads: Lines
+    ahead_fragments: Lines
+    ahead_reads: Lines
     arrived: Lines
     before_pass: Lines
     phases: tuple[Phase, ...]
@@ -119,12 +123,16 @@ class LoopRowView:
 
 @dataclass(frozen=True, slots=True)
 class LoopFileView:
-    """The whole kernel.py; `sections` are the device code, `host` the host code, rendered before."""
+    """The whole kernel.py; `sections` are the device code, `host` the host code, rendered before.
+
+    `axes` are the fields of a row of VARIANTS that the choices of a plan fill.
+    """
 
     title: str
     doc: Lines
     imports: Lines
     constants: Lines
+    axes: Lines
     rows: tuple[LoopRowView, ...]
     rules: tuple[RulesView, ...]
     sections: Lines

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from kgen.backends.loops.dialect import LoopDialect
-from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.lines import Lines
 from kgen.backends.source.statements import Statement
 from kgen.ir.program import Program
@@ -41,19 +41,23 @@ class Part:
     tensors: frozenset[str]  # that its launch takes
 
 
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
 @dataclass(frozen=True, slots=True)
-class ProductSource:
-    """A product among other kernels: the plan of it alone, and for each case the program of it alone.
+class ProductSource(Generic[PlanT]):
+    """A product or an attention among kernels: the plan of it alone, and for each case the program of it alone.
 
     `number` is its place in launch order, `shown` are the names of all tensors in the host function, `made` those
-    that the host function allocates.
+    that the host function allocates, `workspace` those of its parts, where an attention splits its keys.
     """
 
     number: int
-    plan: GemmPlan
+    plan: PlanT
     programs: Mapping[str, Program]
     shown: Mapping[str, str]
     made: frozenset[str]
+    workspace: tuple[str, ...]
 
     @property
     def program(self) -> Program:
@@ -61,29 +65,25 @@ class ProductSource:
         return next(iter(self.programs.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionSource:
-    """An attention, as `ProductSource`; `number` is None where it is the only kernel.
+class ProductView(Protocol):
+    """What a template prints: a frozen dataclass, of which only the imports are read here."""
 
-    `workspace` names the tensors of its parts, where keys are split.
-    """
-
-    number: int | None
-    plan: AttentionPlan
-    programs: Mapping[str, Program]
-    shown: Mapping[str, str]
-    made: frozenset[str]
-    workspace: tuple[str, ...] = ()
+    @property
+    def imports(self) -> Lines:
+        """The import statements that the text needs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
     """The text of a product, a file of its own without docstring and host code, and what a launch of it takes.
 
-    `variants` have the names of functions that the file has; `arguments` are expressions, `tensors` what they name.
+    `template` prints the `view`. `variants` have the names of functions that the file has; `arguments` are
+    expressions, `tensors` what they name.
     """
 
-    view: KernelView
+    template: str
+    view: ProductView
     variants: tuple[PartVariant, ...]
     arguments: Lines
     tensors: frozenset[str]
@@ -109,11 +109,11 @@ class ProgramDialect:
     """The words of one back-end for programs."""
 
     folder: str  # of the templates of a file and of its host code
-    product_template: str  # of the view of a product
     loops: LoopDialect
     newer: Mapping[str, str]  # an import of a product -> where loops import that name from
-    product: Callable[[ProductSource], Product]
+    product: Callable[[ProductSource[GemmPlan]], Product]
     product_words: Callable[[GemmVariant], Lines]
     host: Callable[[HostSource], str]  # the text of the host code
-    attention: Callable[[AttentionSource], Product] | None = None  # None where no template prints one
+    attention: Callable[[ProductSource[AttentionPlan]], Product] | None = None  # None where no template prints one
+    attention_formula: Callable[[AttentionVariant], Lines] | None = None
     attention_words: Callable[[AttentionVariant], Lines] | None = None

@@ -41,11 +41,13 @@ def program_page(dialect: ProgramDialect, spec: Spec, programs: dict[str, Progra
     own = [
         _part(number, problem, part) for number, (problem, part) in enumerate(zip(program.problems, parts, strict=True))
     ]
+    found = (*([PartView(("What the kernels share.",), joined(shared))] if shared else []), *own)
     view = ProgramFileView(
         title=doc[0],
         doc=doc[1:],
         imports=import_block((*imports, *module.imports)),
-        parts=(*([PartView(("What the kernels share.",), joined(shared))] if shared else []), *own),
+        parts=found,
+        titled=len(found) > 1,
         host=(*host.rstrip("\n").splitlines(), *module.lines),
     )
     require_free_names(module, spec.reference.file, (*imports, *(p.text for p in view.parts), host))

@@ -1,14 +1,14 @@
 """The kernels of a program as parts of one file: each family's own text of a kernel, under names that no other has."""
 
 import ast
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from kgen.backends.loops.device import device_texts
 from kgen.backends.loops.file import loops_page
 from kgen.backends.loops.host import argument, loop_signatures
 from kgen.backends.loops.views import LoopFileView
-from kgen.backends.program.dialect import AttentionSource, Part, PartVariant, Product, ProductSource, ProgramDialect
+from kgen.backends.program.dialect import Part, PartVariant, PlanT, Product, ProductSource, ProgramDialect
 from kgen.backends.program.workspace import Names
 from kgen.backends.source.file_text import allocated_tensors
 from kgen.backends.source.statements import Statement, fitted, numbered, statements_of
@@ -40,17 +40,19 @@ def parts_of(
     if loops:
         source = _LoopSource(dialect, spec, {c: _alone(p, loops) for c, p in programs.items()}, plan, shown)
     attentions = {v.kernel for v in attention_plan(plan).variants}
+    products = _Products(programs, plan, shown, workspace)
     parts: list[Part] = []
     for number, problem in enumerate(program.problems):
+        own = number if len(program.problems) > 1 else None
         if problem.name in loops:
             parts.append(source.part(number, problem))
         elif problem.name in attentions:
-            own = number if len(program.problems) > 1 else None
-            source_of = _attention_source(own, problem.name, programs, plan, shown)
-            source_of = replace(source_of, workspace=workspace.get(problem.name, ()))
-            parts.append(_attention_part(dialect, source_of))
+            assert dialect.attention is not None  # the registry gives attentions to dialects that print them
+            parts.append(
+                _part_of(dialect, dialect.attention(products.source(number, attention_plan)), problem.name, own)
+            )
         else:
-            parts.append(_product_part(dialect, _product_source(number, problem.name, programs, plan, shown)))
+            parts.append(_part_of(dialect, dialect.product(products.source(number, gemm_plan)), problem.name, own))
     return tuple(parts)
 
 
@@ -64,44 +66,32 @@ def _alone(program: Program, kernels: set[str]) -> Program:
     return Program(program.name, (*program.arguments, *made), tuple(stored), problems)
 
 
-def _product_source(
-    number: int, kernel: str, programs: Mapping[str, Program], plan: Plan, shown: dict[str, str]
-) -> ProductSource:
-    products = gemm_plan(plan)
-    return ProductSource(
-        number=number,
-        plan=replace(products, variants=tuple(v for v in products.variants if v.kernel == kernel)),
-        programs={case: _alone(program, {kernel}) for case, program in programs.items()},
-        shown=shown,
-        made=frozenset(allocated_tensors(next(iter(programs.values())))),
-    )
+@dataclass(frozen=True, slots=True)
+class _Products:
+    """What products and attentions are made of: the programs and the plan of all kernels, and the names of tensors."""
 
+    programs: Mapping[str, Program]
+    plan: Plan
+    shown: Mapping[str, str]
+    workspace: Names
 
-def _attention_source(
-    number: int | None, kernel: str, programs: Mapping[str, Program], plan: Plan, shown: dict[str, str]
-) -> AttentionSource:
-    attentions = attention_plan(plan)
-    return AttentionSource(
-        number=number,
-        plan=replace(attentions, variants=tuple(v for v in attentions.variants if v.kernel == kernel)),
-        programs={case: _alone(program, {kernel}) for case, program in programs.items()},
-        shown=shown,
-        made=frozenset(allocated_tensors(next(iter(programs.values())))),
-    )
-
-
-def _product_part(dialect: ProgramDialect, source: ProductSource) -> Part:
-    return _part_of(dialect, dialect.product(source), source.plan.variants[0].kernel, source.number)
-
-
-def _attention_part(dialect: ProgramDialect, source: AttentionSource) -> Part:
-    assert dialect.attention is not None  # the registry gives attentions to dialects that print them
-    return _part_of(dialect, dialect.attention(source), source.plan.variants[0].kernel, source.number)
+    def source(self, number: int, narrow: Callable[[Plan], PlanT]) -> ProductSource[PlanT]:
+        """Return one kernel alone; `narrow` gives the plan of its family."""
+        first, family = next(iter(self.programs.values())), narrow(self.plan)
+        kernel = first.problems[number].name
+        return ProductSource(
+            number=number,
+            plan=replace(family, variants=tuple(v for v in family.variants if v.kernel == kernel)),
+            programs={case: _alone(program, {kernel}) for case, program in self.programs.items()},
+            shown=self.shown,
+            made=frozenset(allocated_tensors(first)),
+            workspace=self.workspace.get(kernel, ()),
+        )
 
 
 def _part_of(dialect: ProgramDialect, product: Product, kernel: str, number: int | None) -> Part:
     """Return a part whose names have its number; alone in its file (None) it keeps them."""
-    library, text = dialect.loops.values.library_names(), render(dialect.product_template, product.view)
+    library, text = dialect.loops.values.library_names(), render(product.template, product.view)
     statements = [s for s in statements_of(text) if s.name not in library]
     named = {s.name: s for s in statements} if number is None else numbered(statements, number)
     return Part(

@@ -15,12 +15,16 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class ProgramFileView:
-    """The whole kernel.py; `parts` are what the kernels share and each kernel, `host` the host code."""
+    """The whole kernel.py; `parts` are what the kernels share and each kernel, `host` the host code.
+
+    `titled`: there are several parts, and each has its comment above it, as the host code has.
+    """
 
     title: str
     doc: Lines
     imports: Lines
     parts: tuple[PartView, ...]
+    titled: bool
     host: Lines
 
 

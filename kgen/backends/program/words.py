@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kgen.backends.loops.words import loop_variant_words
 from kgen.backends.program.dialect import ProgramDialect
 from kgen.backends.source.words import accepted_words, source_words, wrapped
+from kgen.ir.problem import Problem
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_attention import AttentionVariant
@@ -38,12 +39,19 @@ def _count(kernels: int) -> str:
 
 def _kernel(dialect: ProgramDialect, number: int, program: Program, plan: Plan) -> Iterator[str]:
     problem = program.problems[number]
+    variants = [v for v in plan.variants if v.kernel == problem.name]
     yield ""
     yield f"Kernel {number}:"
-    yield from (f"  {line}" for line in str(problem).splitlines())
-    for variant in plan.variants:
-        if variant.kernel == problem.name:
-            yield from (f"  {line}" for line in _variant(dialect, variant))
+    yield from (f"  {line}" for line in _problem(dialect, problem, variants[0]))
+    for variant in variants:
+        yield from (f"  {line}" for line in _variant(dialect, variant))
+
+
+def _problem(dialect: ProgramDialect, problem: Problem, variant: Variant) -> tuple[str, ...]:
+    """Return what a kernel computes: an attention as a formula, of which README.md has the operations."""
+    if isinstance(variant, AttentionVariant) and dialect.attention_formula is not None:
+        return dialect.attention_formula(variant)
+    return tuple(str(problem).splitlines())
 
 
 def _variant(dialect: ProgramDialect, variant: Variant) -> tuple[str, ...]:

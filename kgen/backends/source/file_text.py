@@ -19,7 +19,7 @@ _KEY_LINE = 100  # a longer key has a line for each shape
 def rules_view(name: str, rules: KernelRules) -> RulesView:
     """Return rules as the kernel carries them, under the name of a variant or of a load path."""
     derived = tuple(f"{let} = {code}" for let, code in rules.derived)
-    checks = (CheckView((*_string(c.text), f"{c.condition},", *_string(c.because))) for c in rules.checks)
+    checks = (CheckView((*string_lines(c.text), f"{c.condition},", *string_lines(c.because))) for c in rules.checks)
     return RulesView(name, derived, tuple(checks))
 
 
@@ -98,8 +98,8 @@ def unread_arguments(
     return tuple(UnreadView(names[a.name], type_name(a.type.dtype)) for a in program.arguments if a.name not in read)
 
 
-def _string(text: str) -> Lines:
-    """Return a string literal in lines that fit, the last one with a comma."""
-    fits = len(text) <= LINE - len(f'{" " * 12}"",')
+def string_lines(text: str, indent: int = 12) -> Lines:
+    """Return a string literal as an item of a list, in lines that fit at a column."""
+    fits = len(text) <= LINE - indent - len('"",')
     parts = [text] if fits else textwrap.wrap(text, 96, drop_whitespace=False)
     return (*(f'"{part}"' for part in parts[:-1]), f'"{parts[-1]}",')

@@ -9,6 +9,13 @@ from kgen.backends.source.lines import tuple_text
 from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
 from kgen.planning.plan_gemm import GemmVariant
 
+B_OFFSETS = "b_offsets"  # the field of a gate's row that says where its Bs start
+
+
+def offset_field(fused: FusedTensor) -> str:
+    """Return the field of a gate's row that says where what its epilogue reads starts."""
+    return f"{fused.name}_offset"
+
 
 def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields: tuple[FieldView, ...]) -> CaseView:
     """Return the constant that holds a case's extents and strides; the DSL has no extent of 0."""
@@ -24,6 +31,8 @@ def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields:
         "d_stride": tuple_text(_stride(form.d)),
     }
     values |= {f"{t.name}_stride": tuple_text(_stride(t.source)) for t in fused}
+    values |= {B_OFFSETS: tuple_text(tuple(b.offset for b in form.operands[1:]))}
+    values |= {offset_field(t): str(t.source.offset) for t in fused}
     taken = {f.name for f in fields}
     note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
     return CaseView(

@@ -1,4 +1,4 @@
-"""Problem -> GemmForm: find the one contraction, give every axis its role, fold axes that one stride walks.
+"""Problem -> GemmForm: find the contraction or the two of a gate, give every axis its role, fold axes of one stride.
 
 Runs after lowering and before the facts for the rules are taken; makes no choice that affects speed.
 """
@@ -6,7 +6,6 @@ Runs after lowering and before the facts for the rules are taken; makes no choic
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
-from typing import TypeVar
 
 from kgen.errors.family import (
     MixedOperandError,
@@ -15,7 +14,7 @@ from kgen.errors.family import (
     UnfoldableAxesError,
 )
 from kgen.families.extents import static_extents
-from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess
+from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess, SecondProduct
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
@@ -25,7 +24,7 @@ HALVES = frozenset({DType.BF16, DType.FP16})  # every target multiplies them
 MAX_BATCH_MODES = 3  # a TMA tensor has at most five dimensions, two of them are the tile's
 
 Fold = tuple[str, ...]  # axes that act as one, outermost first
-S = TypeVar("S", Contract, Store)
+Folds = tuple[Fold, Fold, Fold, tuple[Fold, ...]]  # m, n, k and the batch modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES) -> GemmFo
     """Return the GEMM that a Problem is.
 
     `narrow` are the types whose widened values are multiplied as they were before. Raises an `UnsupportedError` naming
-    what stands in the way when it is not exactly one matrix product.
+    what stands in the way when it is not exactly one matrix product, or two that share an operand.
     """
     return _Classifier(problem, narrow).run()
 
@@ -74,13 +73,14 @@ class _Classifier:
         self.extents = static_extents(problem)
 
     def run(self) -> GemmForm:
-        product, store = self.single(Contract), self.single(Store)
-        a_ops, b_ops = self.without_widening(self.input_ops(product.lhs), self.input_ops(product.rhs))
-        loads, epilogue_ops = self.epilogue(product, store)
+        products, store = self.statements()
+        product, shared = products[0], self.shared(products)
+        a_ops, b_ops, *more = self.without_widening(*(self.input_ops(o) for o in self.operands(products, shared)))
+        loads, epilogue_ops = self.epilogue(products, store)
         d = strides_of(self.problem, store.access)
         a, b = self.load_strides(a_ops), self.load_strides(b_ops)
-        if self.unit_axis(d) in set(a.along) - set(b.along):  # D's rows run along lhs: swap, so that they run along n
-            a, b, a_ops, b_ops = b, a, b_ops, a_ops
+        if not more and self.unit_axis(d) in set(a.along) - set(b.along):
+            a, b, a_ops, b_ops = b, a, b_ops, a_ops  # D's rows run along lhs: swap, so that they run along n
         load_strides = [strides_of(self.problem, load.access) for load in loads]
         m, n, batch = self.roles(a, b, d, load_strides)
         k = self.fold_k(self.live(product.axes), a, b)
@@ -94,7 +94,7 @@ class _Classifier:
             b=self.matrix(b, n, fold),
             a_ops=a_ops,
             b_ops=b_ops,
-            mma_dtype=self.mma_dtype(a_ops, b_ops),
+            mma_dtype=self.mma_dtype(a_ops, b_ops, *more),
             accumulator=product.result,
             epilogue_loads=tuple(
                 EpilogueLoad(load.result, self.output(s, fold)) for load, s in zip(loads, load_strides, strict=True)
@@ -102,15 +102,48 @@ class _Classifier:
             epilogue_ops=epilogue_ops,
             result=store.value,
             d=self.written(d, fold),
+            second=self.second(more[0], products[1], b_ops, b, fold) if more else None,
         )
 
-    def single(self, kind: type[S]) -> S:
-        found = [s for s in self.problem.body if isinstance(s, kind)]
-        other = [s for s in self.problem.body if not isinstance(s, Load | Map | Contract | Store)]
-        if len(found) != 1 or other:
-            what = f"it has {len(found)} {kind.__name__} statements" if len(found) != 1 else f"it has `{other[0]}`"
+    def statements(self) -> tuple[list[Contract], Store]:
+        """Return the product, or the two of a gate, and the store."""
+        body = self.problem.body
+        products = [s for s in body if isinstance(s, Contract)]
+        stores = [s for s in body if isinstance(s, Store)]
+        other = [s for s in body if not isinstance(s, Load | Map | Contract | Store)]
+        if len(products) not in (1, 2):
+            raise NotOneProductError(problem=self.problem.name, found=f"it has {len(products)} Contract statements")
+        if len(stores) != 1 or other:
+            what = f"it has `{other[0]}`" if other else f"it has {len(stores)} Store statements"
             raise NotOneProductError(problem=self.problem.name, found=what)
-        return found[0]
+        return products, stores[0]
+
+    def shared(self, products: list[Contract]) -> str:
+        """Return the operand that all products have, which becomes A of a gate."""
+        first, last = products[0], products[-1]
+        shared = next((o for o in (first.lhs, first.rhs) if o in (last.lhs, last.rhs)), None)
+        if shared is None or first.axes != last.axes:
+            raise NotOneProductError(problem=self.problem.name, found=f"`{first}` and `{last}` share no operand")
+        return shared
+
+    def operands(self, products: list[Contract], shared: str) -> tuple[str, ...]:
+        """Return A and the Bs of the products."""
+        return (shared, *(p.rhs if p.lhs == shared else p.lhs for p in products))
+
+    def second(self, ops: InputOps, product: Contract, first: InputOps, b: _Strides, fold: Folds) -> SecondProduct:
+        """Return the second product of a gate, whose B has to be read as that of the first one is."""
+        strides = self.load_strides(ops)
+        if strides.along != b.along or self.steps(ops) != self.steps(first):
+            what = f"{b.access} and {strides.access} are read with different strides, types or operations"
+            raise NotOneProductError(problem=self.problem.name, found=what)
+        return SecondProduct(self.matrix(strides, fold[1], fold), ops, product.result)
+
+    def steps(self, ops: InputOps) -> tuple[object, ...]:
+        """Return what happens to a loaded element, whatever its values are called."""
+        place = {ops.source: 0} | {s.result: i for i, s in enumerate(ops.ops, 1)}
+        operands = (tuple(place.get(o, o) if isinstance(o, str) else o for o in s.operands) for s in ops.ops)
+        steps = ((s.op, s.dtype, taken) for s, taken in zip(ops.ops, operands, strict=True))
+        return (self.definitions[ops.source].dtype, *steps)
 
     def input_ops(self, value: str) -> InputOps:
         """Return the pointwise ops that lead from one loaded element to an operand of the product."""
@@ -123,13 +156,13 @@ class _Classifier:
             raise NotOneProductError(problem=self.problem.name, found=stands or mixes)
         return InputOps(loads[0].result, tuple(s for s in needed if isinstance(s, Map)), value)
 
-    def needed(self, value: str, known: str = "") -> list[Definition]:
-        """Return what a value is computed from by pointwise ops, itself included, in order; `known` is not followed."""
+    def needed(self, value: str, known: frozenset[str] = frozenset()) -> list[Definition]:
+        """Return what a value is computed from by pointwise ops, itself included, in order; not through `known`."""
         found: set[str] = set()
         stack = [value]
         while stack:
             name = stack.pop()
-            if name in found or name == known:
+            if name in found or name in known:
                 continue
             found.add(name)
             statement = self.definitions[name]
@@ -137,12 +170,12 @@ class _Classifier:
                 stack += [o for o in statement.operands if not isinstance(o, Const)]
         return [s for s in self.problem.body if not isinstance(s, Store) and s.result in found]
 
-    def without_widening(self, a: InputOps, b: InputOps) -> tuple[InputOps, InputOps]:
-        """Drop casts of both operands from one narrow type to that of its sums, in which their products are exact."""
-        sources = {self.definitions[ops.source].dtype for ops in (a, b)}
-        if len(sources) == 1 and sources <= self.narrow and all(self.only_widens(ops) for ops in (a, b)):
-            return InputOps(a.source, (), a.source), InputOps(b.source, (), b.source)
-        return a, b
+    def without_widening(self, *operands: InputOps) -> tuple[InputOps, ...]:
+        """Drop casts of all operands from one narrow type to that of its sums, in which their products are exact."""
+        sources = {self.definitions[ops.source].dtype for ops in operands}
+        if len(sources) == 1 and sources <= self.narrow and all(self.only_widens(ops) for ops in operands):
+            return tuple(InputOps(ops.source, (), ops.source) for ops in operands)
+        return operands
 
     def only_widens(self, ops: InputOps) -> bool:
         match ops.ops:
@@ -156,16 +189,17 @@ class _Classifier:
         assert isinstance(load, Load)
         return strides_of(self.problem, load.access)
 
-    def epilogue(self, product: Contract, store: Store) -> tuple[list[Load], tuple[Map, ...]]:
-        """Return the loads and pointwise ops between the product and the store, in program order."""
-        ordered = self.needed(store.value, known=product.result)
+    def epilogue(self, products: list[Contract], store: Store) -> tuple[list[Load], tuple[Map, ...]]:
+        """Return the loads and pointwise ops between the products and the store, in program order."""
+        ordered = self.needed(store.value, known=frozenset(p.result for p in products))
         loads = [s for s in ordered if isinstance(s, Load)]
         return loads, tuple(s for s in ordered if isinstance(s, Map))
 
-    def mma_dtype(self, a_ops: InputOps, b_ops: InputOps) -> DType:
-        lhs, rhs = self.definitions[a_ops.result].dtype, self.definitions[b_ops.result].dtype
-        if lhs is not rhs:
-            raise MixedOperandError(problem=self.problem.name, lhs=lhs, rhs=rhs)
+    def mma_dtype(self, *operands: InputOps) -> DType:
+        lhs, *others = (self.definitions[ops.result].dtype for ops in operands)
+        for rhs in others:
+            if lhs is not rhs:
+                raise MixedOperandError(problem=self.problem.name, lhs=lhs, rhs=rhs)
         return lhs
 
     def live(self, axes: tuple[str, ...]) -> Fold:
@@ -223,7 +257,7 @@ class _Classifier:
                     )
         return ordered
 
-    def matrix(self, s: _Strides, outer: Fold, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> MatrixAccess:
+    def matrix(self, s: _Strides, outer: Fold, fold: Folds) -> MatrixAccess:
         _, _, k, batch = fold
         outer_stride, k_stride = free_strides(s.of(outer), s.of(k), self.extent(outer), self.extent(k))
         return MatrixAccess(
@@ -235,7 +269,7 @@ class _Classifier:
             batch=tuple(s.of(f) or None for f in batch),
         )
 
-    def output(self, s: _Strides, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> OutputAccess:
+    def output(self, s: _Strides, fold: Folds) -> OutputAccess:
         m, n, _, batch = fold
         return OutputAccess(
             tensor=s.access.tensor,
@@ -246,7 +280,7 @@ class _Classifier:
             batch=tuple(s.of(f) for f in batch),
         )
 
-    def written(self, s: _Strides, fold: tuple[Fold, Fold, Fold, tuple[Fold, ...]]) -> OutputAccess:
+    def written(self, s: _Strides, fold: Folds) -> OutputAccess:
         m, n, _, _ = fold
         m_stride, n_stride = free_strides(s.of(m), s.of(n), self.extent(m), self.extent(n))
         return replace(self.output(s, fold), m=m_stride, n=n_stride)

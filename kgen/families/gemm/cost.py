@@ -254,7 +254,7 @@ def _memory(facts: GemmFacts, device: Device, launch: Launch) -> Array:
     """Return a tile's share of the time of all bytes past L2; few units cannot draw all that the memory gives."""
     units = np.clip(launch.active, 1, device.compute_units)
     rate = np.minimum(_memory_rate(device), units * device.value("fitted.unit_bandwidth") * 1e3)
-    output = facts.m * facts.n * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
+    output = facts.m * facts.n / facts.products * facts.batch * (facts.out_bytes + facts.epilogue_load_bytes)
     return (launch.raster.memory_bytes + output) / rate / np.maximum(launch.waves, 1)
 
 
@@ -316,7 +316,7 @@ def _epilogue(columns: Columns, facts: GemmFacts, device: Device, active: Array)
     steps = columns["epilogue_steps"] * device.value("fitted.epilogue_step")
     direct = columns["direct_elements"] / (device.value("fitted.direct_rate") * 1e3)
     stored = steps + elements / per_us + direct
-    return stored + elements * active * facts.epilogue_load_bytes / _memory_rate(device)
+    return stored + elements / facts.products * active * facts.epilogue_load_bytes / _memory_rate(device)
 
 
 def _memory_rate(device: Device) -> float:

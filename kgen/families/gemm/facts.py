@@ -16,7 +16,7 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
     """
     return GemmFacts(
         m=form.m,
-        n=form.n,
+        n=form.n * form.products,
         k=0 if form.is_empty else form.k,
         batch=form.batch_count,
         in_dtype=str(form.mma_dtype),
@@ -26,14 +26,15 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         a_major=_major(form.a),
         b_major=_major(form.b),
         a_align=_align(form.a, base_align),
-        b_align=_align(form.b, base_align),
+        b_align=min(_align(b, base_align) for b in form.operands[1:]),
         d_align=_align_d(form, d_base_align),
-        input_ops=int(bool(form.a_ops.ops or form.b_ops.ops)),
+        input_ops=int(bool(form.a_ops.ops or form.b_ops.ops or (form.second and form.second.b_ops.ops))),
         fused=int(bool(form.epilogue_ops or form.epilogue_loads)),
         epilogue_load_bytes=sum(
             load.source.dtype.bytes for load in form.epilogue_loads if load.source.m and load.source.n
         ),
         promo=copies_of(form.mma_dtype),
+        products=form.products,
     )
 
 

@@ -2,6 +2,8 @@
 
     D[batch, m, n] = epilogue( sum_k input_ops(A)[batch, m, k] * input_ops(B)[batch, n, k] )
 
+A gate has a second product, of the same A and a B of its own; its epilogue takes the sums of both.
+
 All strides and offsets are in elements of their tensor. A batch stride of None means that the operand is the same for
 all of that mode; a stride of 0 in an epilogue tensor means that it is broadcast along that mode.
 """
@@ -55,8 +57,17 @@ class InputOps:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondProduct:
+    """The second product of a gate: its B, which is read with the strides of the first one, and its sums."""
+
+    b: MatrixAccess
+    b_ops: InputOps
+    accumulator: str
+
+
+@dataclass(frozen=True, slots=True)
 class GemmForm:
-    """One matrix product with everything fused into it; extents are static."""
+    """One matrix product, or the two of a gate, with everything fused into it; extents are static."""
 
     m: int
     n: int
@@ -72,6 +83,7 @@ class GemmForm:
     epilogue_ops: tuple[Map, ...]
     result: str
     d: OutputAccess
+    second: SecondProduct | None = None
 
     @property
     def family(self) -> str:
@@ -84,13 +96,27 @@ class GemmForm:
         return prod(self.batch)
 
     @property
+    def products(self) -> int:
+        """Number of products whose sums the epilogue takes."""
+        return 2 if self.second else 1
+
+    @property
+    def operands(self) -> tuple[MatrixAccess, ...]:
+        """A and B, and the B of a second product."""
+        return (self.a, self.b, self.second.b) if self.second else (self.a, self.b)
+
+    @property
     def flops(self) -> int:
-        """Multiply-adds of the product counted as two operations each (epilogue not counted)."""
-        return 2 * self.m * self.n * self.k * self.batch_count
+        """Multiply-adds of the products counted as two operations each (epilogue not counted)."""
+        return 2 * self.m * self.n * self.k * self.batch_count * self.products
 
     @property
     def exchanged(self) -> "GemmForm":
-        """The same product with A and B, m and n in one another's roles: it computes the transpose of D."""
+        """The same product with A and B, m and n in one another's roles: it computes the transpose of D.
+
+        No gate: its products share A, and would have to share B.
+        """
+        assert self.second is None
         loads = tuple(replace(load, source=_transposed(load.source)) for load in self.epilogue_loads)
         return replace(
             self,
@@ -113,7 +139,7 @@ class GemmForm:
     def bytes(self) -> int:
         """Fewest bytes moved through device memory: each operand read once, the output written once."""
         a = self.m * self.k * self.a.dtype.bytes * _present(self.batch, self.a.batch)
-        b = self.n * self.k * self.b.dtype.bytes * _present(self.batch, self.b.batch)
+        b = self.n * self.k * self.b.dtype.bytes * _present(self.batch, self.b.batch) * self.products
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
         return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
 

@@ -22,6 +22,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "input_ops": (0, 1),
     "fused": (0, 1),
     "promo": (1, 2),
+    "products": (1, 2),
 }
 # Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
 # number of stages.
@@ -83,7 +84,8 @@ class GemmFacts:
     mn-major by its unit stride, else `none`. An alignment is the largest power of two up to 16 that divides the base
     address and every non-unit stride, in bytes. `fused`: the epilogue computes.
     `epilogue_load_bytes` counts what the epilogue reads per element of D.
-    `promo` is 2 where accumulation keeps a second copy.
+    `promo` is 2 where accumulation keeps a second copy. `products` is 2 for a gate: n and tile_n count the rows of both
+    Bs, and D has half as many columns.
     """
 
     m: int
@@ -103,6 +105,7 @@ class GemmFacts:
     fused: int = 0
     epilogue_load_bytes: float = 0
     promo: int = 1
+    products: int = 1
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""

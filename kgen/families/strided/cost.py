@@ -24,6 +24,7 @@ STAGED_THREADS = 1024  # of a unit that take elements from smem as fast as they 
 VECTOR_CYCLES = 8.0  # of the addresses, loads and stores of one vector
 RUN_BYTES = 5.1  # that each run of consecutive bytes costs beside what it moves
 # Neighbouring bytes that a CTA reads at once than which more are no better; rows that it holds whole are neighbours.
+# A device may state more for rows.
 LONG_RUN = {"flat": 1, "rows": 4096, "columns": 256}
 # Vectors in flight than which fewer are no better; twice as many of one element.
 FEW_STEPS = {"flat": 1, "rows": 2, "columns": 4}
@@ -45,6 +46,8 @@ L2_RATE = 0.59  # of the L2's bandwidth that reads and writes reach side by side
 L2_RATE_ASYNC = 0.85  # the same, where what is read goes to smem asynchronously
 WHOLE_L1 = 1.6  # of the L1 that elements pass through, what it has where they do not
 CARVE_BYTES = 32e3  # steps, about, in which L1 gives way to smem
+LATE_HIT_US = 0.1  # of one vector of what rows share, from L1, that is read when it is needed
+LATE_SHARE = 0.15  # of waiting for such vectors that nothing hides
 L2_SHARE = 0.5  # of the L2 that rows read again may fill
 L2_COST = 0.62  # of a read that hits L2, in terms of memory
 AGAIN_COST = 1.2  # of reading memory again while other rows are written, in terms of the first time
@@ -101,7 +104,9 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     chain = shape.steps * shape.vec * max(facts.ops, 1) * CHAIN_CYCLES / (device.value("quantities.clock") * 1e3)
     round_trips = latency * ceil_div(wanted, in_flight)
     one = shape.sweeps * shape.chunks * (round_trips + chain) + _exchange(shape, facts, device)
-    one = one + latency * _missed(shape, facts, device) * bool(facts.shared_bytes)  # in the last pass
+    late = shape.late * _late_us(shape, facts, device)
+    exposed = LATE_SHARE * late * ctas / active if shape.reads_ahead else 0.0
+    one = one + late
     times = {
         "memory": moved / bandwidth * (1 + FLIGHT_BYTES / flight) * _crowding(flight, shape, facts, device),
         "reach": moved / (device.value("fitted.unit_bandwidth") * 1e3 * units),
@@ -118,7 +123,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
     alone = times["compute"] * SERIAL / shape.per_unit
     drain = DRAIN * (FEW_THREADS / (shape.per_unit * shape.threads)) ** 2
     tail = TAIL * np.minimum(slots / ctas, 1)
-    total = launch + latency / 2 + np.maximum(joined * (1 + drain + tail) + alone, one)
+    total = launch + latency / 2 + np.maximum(joined * (1 + drain + tail) + alone + exposed, one)
     waves = ceil_div(ctas, slots)
     return LoopTime(
         **times,
@@ -131,7 +136,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         steps=np.maximum(shape.steps, FEW_STEPS[facts.layout] * np.where(shape.vec > 1, 1, 2)),
         staged=shape.staged,
         sharing=shape.row_threads if facts.layout == "rows" else np.ones_like(shape.vec),
-        run=np.minimum(shape.run / LONG_RUN[facts.layout], 1),
+        run=np.minimum(shape.run / _long_run(facts, device), 1),
     )
 
 
@@ -155,11 +160,21 @@ class _Shape:
         self.sweeps = one if flat else np.where(once | scan, 1, max(facts.phases + facts.writes_elements, 1))
         self.padding = one if flat else np.maximum(span * self.chunks / max(facts.cols, 1), 1)
         self.scans = scan
+        ahead = columns.get("ahead")
+        after = 1 if ahead is None else np.where(ahead > 0, ceil_div(self.steps, np.maximum(ahead, 1)) - 1, self.steps)
+        self.reads_ahead = ahead is not None
+        self.late = np.where(once, after, one) * bool(facts.shared_bytes)  # round trips for what rows share, in turn
         side_by_side = self.row_threads if in_rows else self.threads // self.row_threads
         run = self.vec * (self.threads if flat else side_by_side) * facts.narrow_bytes
         self.coalescing = run / (run + RUN_BYTES)
         self.run = run if facts.layout == "columns" else np.where(self.chunks > 1, run, np.inf)
         self.rows_of_cta = self.threads // self.row_threads * (1 if in_rows else self.vec)
+
+
+def _long_run(facts: LoopFacts, device: Device) -> float:
+    """Return the neighbouring bytes than which more are no better."""
+    stated = device.quantity("fitted.row_run")
+    return stated.value * 1e3 if stated and facts.layout == "rows" else LONG_RUN[facts.layout]
 
 
 def _crowding(flight: Array, shape: _Shape, facts: LoopFacts, device: Device) -> Array:
@@ -189,6 +204,16 @@ def _l2_bytes(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
 def _shared(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
     """Return the bytes of an element that come from L2 though many rows share them."""
     return facts.shared_bytes * _missed(shape, facts, device)
+
+
+def _late_us(shape: _Shape, facts: LoopFacts, device: Device) -> Array:
+    """Return how long one vector of what rows share takes in the last pass.
+
+    Where a kernel's tensors stay in the L2, hits of L1 were not found to cost anything.
+    """
+    missed = _missed(shape, facts, device)
+    hits = LATE_HIT_US * (1 - missed) if shape.reads_ahead and passes_l2(facts, device) else 0.0
+    return device.value("fitted.loop_latency") * missed + hits
 
 
 def _missed(shape: _Shape, facts: LoopFacts, device: Device) -> Array:

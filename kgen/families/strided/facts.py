@@ -1,6 +1,6 @@
 """LoopForm -> LoopFacts: the problem facts that the rules and the cost model of the loop families read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import gcd
 
@@ -91,7 +91,7 @@ def facts_of(form: LoopForm, base_align: int) -> LoopFacts:
     rows = frozenset[str]() if form.layout is Layout.FLAT else row_values(form)
     element_loads = [a for a in form.loads if a.value not in rows]
     element_stores = [a for a in form.stores if form.layout is Layout.FLAT or not a.walk.is_row]
-    large = large_accesses(form)
+    large, heavy = large_accesses(form), heavy_accesses((*form.loads, *form.stores), form)
     widths = [width_of(a, form, max(VECTORS), base_align) for a in large]
     reduces = [s for s in form.body if isinstance(s, Reduce | Scan)]
     return LoopFacts(
@@ -102,7 +102,7 @@ def facts_of(form: LoopForm, base_align: int) -> LoopFacts:
         vec_align=gcd(max(VECTORS), *widths) if widths else 1,
         wide_bytes=max((a.dtype.bytes for a in large), default=4),
         narrow_bytes=min((a.dtype.bytes for a in large), default=4),
-        load_bytes=sum({(a.tensor, a.walk): a.dtype.bytes for a in element_loads if a in large}.values()),
+        load_bytes=sum({(a.tensor, a.walk): a.dtype.bytes for a in element_loads if a in heavy}.values()),
         held_bytes=sum({(a.tensor, a.walk): a.dtype.bytes for a in element_loads if is_early(a, form)}.values()),
         store_bytes=sum(a.dtype.bytes for a in element_stores),
         shared_bytes=sum(
@@ -130,10 +130,14 @@ def _stage_bytes(loads: list[Access], form: LoopForm, base_align: int) -> int:
 
 
 def large_accesses(form: LoopForm) -> tuple[Access, ...]:
-    """Return the accesses that are consecutive along the vector fold and move a good share of all bytes."""
-    everything = [a for a in (*form.loads, *form.stores) if step_of(a, form) == 1 and not a.guards]
-    moved = {a: form.points_of(a.walk) * a.dtype.bytes for a in everything}
-    return tuple(a for a in everything if 4 * moved[a] >= max(moved.values()))
+    """Return the accesses that are consecutive along the vector fold and move a good share of the bytes of such."""
+    return heavy_accesses([a for a in (*form.loads, *form.stores) if step_of(a, form) == 1 and not a.guards], form)
+
+
+def heavy_accesses(accesses: Sequence[Access], form: LoopForm) -> tuple[Access, ...]:
+    """Return those of some accesses that move a good share of their bytes."""
+    moved = {a: form.points_of(a.walk) * a.dtype.bytes for a in accesses}
+    return tuple(a for a in accesses if 4 * moved[a] >= max(moved.values()))
 
 
 def reach_of(access: Access, form: LoopForm) -> int:

@@ -32,6 +32,14 @@ def fragment(v, access, dtype, count):
     return cute.make_rmem_tensor(((access.width, v.vec // access.width), count), dtype)
 
 
+def from_bf16(raw, e, s):
+    """Element [e, s] of a bf16 fragment in fp32: half a word in one instruction, where a 16-bit register takes two."""
+    if cute.size(raw, mode=[0, 0]) % 2 != 0:
+        return raw[e, s].to(cutlass.Float32)
+    word = cute.recast_tensor(raw, cutlass.Uint32)[e // 2, s]
+    return cutlass.Uint32(word & 0xFFFF0000 if e % 2 else word << 16).bitcast(cutlass.Float32)
+
+
 def piece(access, tensor, start):
     """The elements that one access moves, `access.width` of them."""
     return cute.make_tensor(tensor.iterator + cute.assume(start, divby=access.width), cute.make_layout(access.width))
@@ -207,7 +215,7 @@ def enter_cluster(v: cutlass.Constexpr, parts):
                 bytes_ = sum(v.exchanged * slot.element_type.width // 8 for slot in slots)
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, bytes_)
         cute.arch.mbarrier_init_fence()
-        cute.arch.cluster_arrive()
+        cute.arch.cluster_arrive_relaxed()
 
 
 @cute.jit
@@ -307,6 +315,22 @@ def first_of_smallest(a, b):
     same = (a[0] == b[0]) | (a_is_nan & b_is_nan)
     better = (b[0] < a[0]) & ~a_is_nan | b_is_nan & ~a_is_nan | same & (b[1] < a[1])
     return tuple(type(x)(cutlass.select_(better, y, x)) for x, y in zip(a, b, strict=True))
+
+
+def earlier_place(value, best, place, found):
+    """The place of an element that is the best one, or NaN if that is, unless an earlier place is found."""
+    is_best = (value == best) | (value != value)
+    return type(found)(cutlass.min(cutlass.select_(is_best, type(found)(place), found), found))
+
+
+def place_along(v, place, first, lane, lanes):
+    """The column of a thread's element, where threads lie along the columns; `first` is its first vector."""
+    return INDEX(((first + place // v.vec) * lanes + lane) * v.vec + place % v.vec)
+
+
+def place_down(v, place, first, lane, lanes):
+    """The column of a thread's element, where threads walk down side by side; `first` is its first vector."""
+    return INDEX((first + place) * lanes + lane)
 
 
 def at_least_one(count):
