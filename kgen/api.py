@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kgen.package.write import Written
     from kgen.planning.choice import Candidates
     from kgen.planning.plan import Plan
+    from kgen.spec.dynamic import DynamicAxes
     from kgen.spec.model import Spec
     from kgen.target import Device
 
@@ -109,16 +110,18 @@ def emit(
     example_inputs: Sequence[torch.Tensor] | None = None,
     target: Device | str | None = None,
     folder: str | Path | None = None,
+    dynamic: DynamicAxes | None = None,
 ) -> Package:
     """Return the package of a spec, or of a function or module on tensors like the examples; write it to `folder`.
 
     Of the examples only the types are read: no kernel runs. `target` may be left out where a spec names exactly one.
+    `dynamic` leaves an extent of a callable's tensors to run time: argument -> axis -> lowest and highest extent.
     """
     from kgen.package.write import write_package
     from kgen.pipeline import run
     from kgen.request import as_device, as_spec
 
-    spec = as_spec(spec_or_fn, example_inputs)
+    spec = as_spec(spec_or_fn, example_inputs, dynamic)
     device = as_device(spec, target)
     done = run(spec, device)
     files: Mapping[str, str] = done.made["render"]
@@ -134,15 +137,19 @@ def check(folder: str | Path, *, compile_only: bool = False) -> PackageCheck:
 
 
 def build(
-    fn: Callable[..., Any], example_inputs: Sequence[torch.Tensor], target: Device | str | None = None
+    fn: Callable[..., Any],
+    example_inputs: Sequence[torch.Tensor],
+    target: Device | str | None = None,
+    dynamic: DynamicAxes | None = None,
 ) -> BuiltKernel:
     """Return a callable that computes what `fn` (a function or nn.Module) computes, with a generated kernel.
 
     The package is written to the cache folder and loaded from there; see `kgen.built.BuiltKernel` for what the callable
-    sees of its arguments, and for what it is baked for. `target` defaults to the GPU of this machine.
+    sees of its arguments, and for what it is baked for. `target` defaults to the GPU of this machine. `dynamic` leaves
+    an extent to run time, e.g. `{"x": {0: (1, 8192)}}`: argument -> axis -> lowest and highest extent.
     """
     from kgen.built import BuiltKernel
 
-    built = BuiltKernel(fn, target)
+    built = BuiltKernel(fn, target, dynamic)
     built.prepare(example_inputs)
     return built

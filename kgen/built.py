@@ -32,16 +32,19 @@ from kgen.errors.cli import (
     OtherDslLoadedError,
     UnknownGpuError,
 )
+from kgen.frontend.dynamic_axes import slowest_stride, with_dynamic_axes
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.trace import Trace, trace_live
 from kgen.ir.graph import GraphInput, InputKind
 from kgen.package.write import write_package
 from kgen.pipeline import run
 from kgen.resources import sources_digest
+from kgen.spec.dynamic import DynamicAxes
 from kgen.spec.model import Spec
 from kgen.target import Device, all_devices, list_devices, load_device
 
 Kernel = Callable[..., Any]
+Signature = tuple[tuple[torch.dtype, tuple[int, ...], tuple[int, ...], torch.device], ...]  # shape and strides
 _LOADING = threading.Lock()
 
 
@@ -52,10 +55,15 @@ class BuiltKernel:
     each call, so that an update of them is seen; Python numbers, the control flow and the training mode are baked in.
     A kernel serves one set of shapes, strides and dtypes. Tensors with others get a kernel of their own, on the first
     call with them: it costs an export and a compile, once per process, and belongs before the capture of a CUDA graph.
+    Extents along `dynamic` axes are taken at run time: tensors that differ in them alone share a kernel.
     """
 
-    def __init__(self, fn: Callable[..., Any], target: Device | str | None = None) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], target: Device | str | None = None, dynamic: DynamicAxes | None = None
+    ) -> None:
         self._fn = fn
+        self._dynamic = dynamic or {}
+        self._axes: tuple[int | None, ...] | None = None  # of each argument the one of run time
         self._target = load_device(target) if isinstance(target, str) else target
         self._kernels: dict[tuple[object, ...], _Bound] = {}
 
@@ -85,13 +93,33 @@ class BuiltKernel:
         return args
 
     def _bound(self, tensors: tuple[torch.Tensor, ...]) -> "_Bound":
-        signature = tuple((t.dtype, t.shape, t.stride(), t.device) for t in chain(tensors, self._state()))
+        signature: Signature = tuple((t.dtype, t.shape, t.stride(), t.device) for t in chain(tensors, self._state()))
+        if self._dynamic:
+            signature = self._for_all_values(signature, tensors)
         key = (*signature, getattr(self._fn, "training", None))
         found = self._kernels.get(key)
         if found is None:
             target = self._target or device_of_gpu(tensors[0].device.index or 0 if tensors else 0)
-            found = self._kernels[key] = _Bound(self._fn, tensors, target)
+            found = self._kernels[key] = _Bound(self._fn, tensors, target, self._dynamic)
         return found
+
+    def _for_all_values(self, signature: Signature, tensors: tuple[torch.Tensor, ...]) -> Signature:
+        """Return a signature that is the same for all values of the extent of run time."""
+        if self._axes is None:
+            names = [i.name for i in spec_from_callable(self._fn, tensors).inputs]
+            self._axes = tuple(next(iter(self._dynamic.get(name, ())), None) for name in names)
+        found = list(signature)
+        for position, axis in enumerate(self._axes):
+            if axis is not None:
+                dtype, shape, strides, device = found[position]
+                stride = slowest_stride(shape, strides, axis)
+                found[position] = (
+                    dtype,
+                    (*shape[:axis], -1, *shape[axis + 1 :]),
+                    (*strides[:axis], stride, *strides[axis + 1 :]),
+                    device,
+                )
+        return tuple(found)
 
     def _state(self) -> Iterator[torch.Tensor]:
         """The parameters and buffers: a module that is cast or moved needs another kernel."""
@@ -103,8 +131,11 @@ class BuiltKernel:
 class _Bound:
     """One kernel and where its further arguments come from."""
 
-    def __init__(self, fn: Callable[..., Any], tensors: tuple[torch.Tensor, ...], device: Device) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], tensors: tuple[torch.Tensor, ...], device: Device, dynamic: DynamicAxes
+    ) -> None:
         spec = spec_from_callable(fn, tensors)
+        spec = with_dynamic_axes(spec, dynamic) if dynamic else spec
         traced = trace_live(spec, spec.cases[0])
         self.folder = default_cache_dir() / "build" / build_key(spec, traced, device)
         _emit(spec, device, self.folder)

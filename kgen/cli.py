@@ -138,14 +138,21 @@ def solve(
     as_json: Json = False,
 ) -> Answer:
     """Rank the legal candidates of each kernel of a spec, or of a product, and say what removed the others."""
-    from kgen.api import load_spec
+    from kgen.api import load_spec, plan
+    from kgen.request import as_devices
     from kgen.show.candidates import solutions_view
     from kgen.solution import Product, product_questions, solve_question, spec_questions
 
     if gemm is not None and spec is None:
         questions = product_questions(Product(gemm, batch, dtype, out_dtype, layout), target or [])
     elif spec is not None and gemm is None:
-        questions = spec_questions(load_spec(spec), target or [], case, kernel)
+        loaded = load_spec(spec)
+        if loaded.dynamic is not None and case is None and why is None:
+            from kgen.show.dynamic import tables_json, tables_view
+
+            plans = [plan(loaded, device) for device in as_devices(loaded, target or [])]
+            return Answer({"results": tables_json(plans)}, tables_view(plans))
+        questions = spec_questions(loaded, target or [], case, kernel)
     else:
         reason, fix = (
             "solve takes a SPEC or --gemm, one of the two",

@@ -114,6 +114,12 @@ def _classify(spec: Spec, device: Device, made: Made) -> Any:
 def _plan(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.planning.plan_program import plan_program
 
+    if spec.dynamic is not None:
+        from kgen.backends.registry import require_run_time_extent
+        from kgen.planning.plan_dynamic import plan_dynamic
+
+        require_run_time_extent(spec, device)
+        return plan_dynamic(spec, made["classify"], made["partition"], device)
     programs, fixed = made["partition"], _each_case(spec, lambda case: spec.fixed_for(case.id))
     base_align = spec.accepts.base_alignment_bytes
     return plan_program(spec.name, made["classify"], programs, device, fixed, base_align, programs.reasons)

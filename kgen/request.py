@@ -16,11 +16,22 @@ from kgen.target import Device, list_devices, load_device
 if TYPE_CHECKING:
     import torch
 
+    from kgen.spec.dynamic import DynamicAxes
+
 
 def as_spec(
-    source: Spec | str | Path | Callable[..., Any], example_inputs: Sequence[torch.Tensor] | None = None
+    source: Spec | str | Path | Callable[..., Any],
+    example_inputs: Sequence[torch.Tensor] | None = None,
+    dynamic: DynamicAxes | None = None,
 ) -> Spec:
-    """Return the spec that a path, a callable with example inputs, or a spec stands for."""
+    """Return the spec that a path, a callable with example inputs, or a spec stands for.
+
+    `dynamic` leaves an extent of a callable's tensors to run time; a spec says so itself.
+    """
+    if dynamic and not callable(source):
+        raise ArgumentsConflictError(
+            reason="dynamic axes are those of a callable's tensors", fix="write a range into the spec's extents"
+        )
     if isinstance(source, Spec):
         return source
     if isinstance(source, str | Path):
@@ -37,9 +48,11 @@ def as_spec(
             reason=f"{name} is a callable, and nothing says which tensors it is called with",
             fix="pass example_inputs=[...], one tensor per argument",
         )
+    from kgen.frontend.dynamic_axes import with_dynamic_axes
     from kgen.frontend.importers import spec_from_callable
 
-    return spec_from_callable(source, example_inputs)
+    spec = spec_from_callable(source, example_inputs)
+    return with_dynamic_axes(spec, dynamic) if dynamic else spec
 
 
 def as_device(spec: Spec, target: Device | str | None) -> Device:

@@ -22,6 +22,7 @@ from kgen.check.on_device import require_isa
 from kgen.errors.base import KgenError
 from kgen.errors.bench import BudgetSpentError, ReportMissingError
 from kgen.errors.cli import AxesError
+from kgen.errors.dynamic import DynamicTuneError
 from kgen.golden import GENERATED
 from kgen.package.folder import KERNEL_FILE, PLAN_FILE, text_digest
 from kgen.package.write import write_package
@@ -116,11 +117,13 @@ def goal_of(
 ) -> Goal:
     """Return the goal in the package folder of a spec, by default the one among the generated packages.
 
-    Refuses an unknown target or case before anything is written.
+    Refuses an unknown target or case, and a spec whose cases share plans, before anything is written.
     """
     loaded = as_spec(spec)
     device = as_device(loaded, target)
     as_case(loaded, case)
+    if loaded.dynamic is not None:
+        raise DynamicTuneError(where=loaded.dynamic.where, extent=loaded.dynamic.name)
     place = GENERATED / device.name / loaded.name if folder is None else Path(folder)
     return Goal(loaded, device, place, case, tuple(tries))
 

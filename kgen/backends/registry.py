@@ -10,11 +10,13 @@ from kgen.backends.flydsl.gemm import view_gemm as view_gemm_on_cdna
 from kgen.backends.flydsl.loops import view_loops as view_cdna_loops
 from kgen.backends.flydsl.program import view_program as view_cdna_program
 from kgen.errors.backend import NoBackendError
+from kgen.errors.dynamic import DynamicBackendError
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
 from kgen.planning.plan_gemm import gemm_plan
 from kgen.render import Page
 from kgen.spec.model import Spec
+from kgen.target import Device
 
 View = Callable[[Spec, dict[str, Program], Plan], Page]
 
@@ -23,7 +25,8 @@ View = Callable[[Spec, dict[str, Program], Plan], Page]
 class Backend:
     """The families that one view prints, together in one file, on one instruction set.
 
-    `most_kernels` is how many kernels a program may have; None is any number.
+    `most_kernels` is how many kernels a program may have; None is any number. `run_time_extent`: its kernels take an
+    extent at run time.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Backend:
     families: frozenset[str]
     view: View
     most_kernels: int | None = None
+    run_time_extent: bool = False
 
     def prints(self, plan: Plan) -> bool:
         """Return whether this prints the plan."""
@@ -50,7 +54,7 @@ _LOOPS = frozenset({"reduction", "pointwise"})
 BACKENDS = (
     Backend("flydsl", "gfx942", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
     Backend("flydsl", "gfx950", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
-    Backend("cutedsl", "sm90", frozenset({"gemm"}), _view_product, most_kernels=1),
+    Backend("cutedsl", "sm90", frozenset({"gemm"}), _view_product, most_kernels=1, run_time_extent=True),
     Backend("cutedsl", "sm90", _LOOPS, view_loops),
     Backend("cutedsl", "sm90", _LOOPS | {"gemm", "attention"}, view_program),
     Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),
@@ -58,6 +62,15 @@ BACKENDS = (
     Backend("flydsl", "gfx942", _LOOPS | {"gemm"}, view_cdna_program),
     Backend("flydsl", "gfx950", _LOOPS | {"gemm"}, view_cdna_program),
 )
+
+
+def require_run_time_extent(spec: Spec, device: Device) -> None:
+    """Raise `DynamicBackendError` where a spec leaves an extent to run time and no kernels of the device take one."""
+    arch = device.arch
+    found = any(b.run_time_extent for b in BACKENDS if (b.name, b.templates) == (arch.backend, arch.templates))
+    if spec.dynamic is not None and not found:
+        where, name = spec.dynamic.where, spec.dynamic.name
+        raise DynamicBackendError(where=where, extent=name, isa=arch.isa, device=device.name)
 
 
 def backend_of(plan: Plan) -> Backend:

@@ -63,7 +63,7 @@ class UnboundExtentError(BadInputError):
     """A case leaves an extent without a value."""
 
     message = "case {case!r} does not bind the extent {extent!r}, which is a range"
-    remedy = "give it in the case, e.g. {extent}: {example}"
+    remedy = "give it in the case, e.g. {extent}: {example}; without cases it is left to run time"
 
 
 class ExtentOutOfRangeError(BadInputError):
@@ -71,6 +71,62 @@ class ExtentOutOfRangeError(BadInputError):
 
     message = "case {case!r}: {extent} = {value} is outside of {allowed}"
     remedy = "choose a value from {allowed}, e.g. {example}"
+
+
+class SeveralRangesError(BadInputError):
+    """More than one extent that no case binds."""
+
+    message = "{names} are ranges and there are no cases; a kernel takes one extent at run time"
+    remedy = "give the others numbers, or list cases that bind them all"
+
+
+class NarrowRangeError(BadInputError):
+    """A range for run time with fewer than two values."""
+
+    message = "extent {name!r}: {allowed} has fewer than two values above 0, and nothing is left to run time"
+    remedy = "write the number, e.g. {name}: {example}"
+
+
+class FixedByTestCaseError(BadInputError):
+    """Axes decided for a case of a spec whose cases are values that the tests run at."""
+
+    message = "fixed_by_case: {name} is left to run time, and its values share plans"
+    remedy = "decide axes for all values in `fixed`, or list cases that bind {name}"
+
+
+class RangeTooWideError(BadInputError):
+    """An extent of run time beyond what kernels count in."""
+
+    message = "extent {name!r} goes up to {hi}; kernels count an extent of run time in 32 bits"
+    remedy = "end the range at {limit} or below"
+
+
+class ValueForTestsError(BadInputError):
+    """A value for the tests that the range does not hold."""
+
+    message = "extent {name!r}: the test value {value} is outside of {allowed}"
+    remedy = "choose values from {allowed}, e.g. {example}"
+
+
+class CasesAndTestsError(BadInputError):
+    """Values for the tests of an extent that cases bind."""
+
+    message = "extent {name!r} has values for the tests, and cases bind it"
+    remedy = "leave out the cases: the kernel then takes {name} at run time; or leave out `tests`"
+
+
+class UnusedDynamicExtentError(BadInputError):
+    """An extent of run time that no input tells."""
+
+    message = "no input has the extent {name!r}, which is left to run time"
+    remedy = "name it in the shape of an input, or give it a number"
+
+
+class DynamicStrideError(BadInputError):
+    """Strides that follow from an extent of run time."""
+
+    message = "input {input!r}: its strides follow from {name}, which is left to run time"
+    remedy = "let {name} be the slowest axis of {input}, or list cases that bind {name}"
 
 
 class EmptyRangeError(BadInputError):

@@ -1,5 +1,6 @@
 """The view of `plans/v0_plan.md`: the record of what was read out of the PyTorch text, and of what was decided."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from kgen.ir.graph import InputKind
@@ -11,10 +12,10 @@ from kgen.package.limits import element_factor, rel_errs
 from kgen.package.parts import PackageParts, results_of
 from kgen.package.plan_words import missing_facts, rejection_rows, source_rows, variant_rows
 from kgen.package.views import ExtractionView, TensorRow
-from kgen.planning.plan import Variant
+from kgen.planning.plan import Dynamic, Variant
 from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
-from kgen.spec.model import Case, FixedAxis, InputSpec
+from kgen.spec.model import FixedAxis, InputSpec, Spec
 
 _SUMS = (Combine.SUM, Combine.PROD, Combine.M2)
 
@@ -178,10 +179,11 @@ def _masks(parts: PackageParts) -> tuple[str, ...]:
 
 
 def _boundaries(parts: PackageParts) -> tuple[str, ...]:
-    return tuple(f"{v.name}: {_boundary(v)}" for v in parts.plan.variants)
+    dynamic = parts.plan.dynamic
+    return tuple(f"{v.name}: {_boundary(v, dynamic)}" for v in parts.plan.variants)
 
 
-def _boundary(variant: Variant) -> str:
+def _boundary(variant: Variant, dynamic: Dynamic | None) -> str:
     if variant.form.is_empty:
         return "the output is empty, nothing is launched"
     if isinstance(variant, AttentionVariant):
@@ -192,12 +194,24 @@ def _boundary(variant: Variant) -> str:
         return "elements outside are neither read nor written"
     form, size = variant.form, variant.choice.candidate.size
     pairs = (("m", form.m, size.m), ("n", form.n, size.n), ("k", form.k, size.k))
-    ragged = [f"{axis} = {extent} leaves {extent % tile} of {tile}" for axis, extent, tile in pairs if extent % tile]
+    side = _side(variant, dynamic)
+    ragged = [
+        f"{axis} leaves any number of {tile}" if axis == side else f"{axis} = {extent} leaves {extent % tile} of {tile}"
+        for axis, extent, tile in pairs
+        if axis == side or extent % tile
+    ]
     if not ragged:
         return "the tile divides m, n and k"
     reads = "bulk copies read 0 outside of a tensor" if variant.load_path == "tma" else "loads outside are 0"
     writes = "bulk stores" if variant.store_path == "tma" else "element stores"
     return f"{', '.join(ragged)}; {reads}, {writes} leave out what is outside of D"
+
+
+def _side(variant: GemmVariant, dynamic: Dynamic | None) -> str:
+    """Return the extent of a kernel that is known at run time, if there is one."""
+    if dynamic is None:
+        return ""
+    return {"m": "n", "n": "m"}[dynamic.axis] if variant.is_exchanged else dynamic.axis
 
 
 def _write_back(parts: PackageParts) -> tuple[str, ...]:
@@ -239,7 +253,9 @@ def _special_values(parts: PackageParts) -> tuple[str, ...]:
 
 def _accepts(parts: PackageParts) -> tuple[str, ...]:
     spec = parts.spec
-    lines = [f"`{i.name}`: {i.dtype}, {_axes(len(i.shape))}, {_shapes(i, spec.cases)}" for i in parts.inputs]
+    lines = [f"`{i.name}`: {i.dtype}, {_axes(len(i.shape))}, {_shapes(i, spec)}" for i in parts.inputs]
+    if spec.dynamic is not None:
+        lines.append(f"{spec.dynamic.range}, known at run time")
     base = spec.accepts.base_alignment_bytes
     lines.append("base addresses: any" if base == 1 else f"base addresses: multiples of {base} bytes")
     return tuple(lines)
@@ -249,6 +265,11 @@ def _axes(count: int) -> str:
     return f"{count} axis" if count == 1 else f"{count} axes"
 
 
-def _shapes(tensor: InputSpec, cases: tuple[Case, ...]) -> str:
-    shapes = dict.fromkeys(str([case.value(d) for d in tensor.shape]) for case in cases)
+def _shapes(tensor: InputSpec, spec: Spec) -> str:
+    named = spec.dynamic.name if spec.dynamic else None
+    shapes = dict.fromkeys(_shape([d if d == named else case.value(d) for d in tensor.shape]) for case in spec.cases)
     return f"of shape {' or '.join(shapes)}"
+
+
+def _shape(extents: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, extents))}]"

@@ -13,7 +13,8 @@ from kgen.package.incumbent import incumbent_json
 from kgen.package.limits import worst_rel_err
 from kgen.package.parts import Evidence, PackageParts
 from kgen.package.work import work_of
-from kgen.planning.plan import Variant
+from kgen.planning.dynamic_words import dynamic_json, served
+from kgen.planning.plan import Plan, Variant
 from kgen.render.digest import template_digests
 from kgen.spec.model import FixedAxis
 
@@ -48,9 +49,18 @@ def plan_text(parts: PackageParts, files: tuple[str, ...]) -> str:
             "constraints": [asdict(c) for c in constraints_of(parts)],
             "evidence": [_evidence(e) for e in parts.evidence],
             "fixed": [_fixed(f) for f in spec.fixed],
-            "variants": [_variant(v) for v in parts.plan.variants],
+            "variants": [_variant(v) for v in parts.plan.by_case],
+            **_dynamic(parts.plan),
         }
     )
+
+
+def _dynamic(plan: Plan) -> dict[str, object]:
+    """Return the table of an extent of run time and its plans, which the variants of the cases are some of."""
+    if plan.dynamic is None:
+        return {}
+    plans = [_variant(v) | {"case": served(plan, v)} for v in plan.variants]
+    return {"dynamic": {**dynamic_json(plan), "plans": plans}}
 
 
 def _evidence(evidence: Evidence) -> dict[str, object]:

@@ -6,6 +6,7 @@ from kgen.families.attention.cost import FITTED as FITTED_OF_ATTENTION
 from kgen.families.gemm.cost import FITTED
 from kgen.package.parts import product_dtype
 from kgen.package.views import RejectionRow, SourceRow, VariantRow
+from kgen.planning.dynamic_words import served
 from kgen.planning.plan import Plan, Variant
 from kgen.planning.plan_attention import AttentionVariant
 from kgen.planning.plan_gemm import GemmVariant
@@ -16,7 +17,7 @@ _FITTED_OF_BOTH = ("fitted.launch", "fitted.unit_bandwidth")
 
 def variant_rows(plan: Plan) -> tuple[VariantRow, ...]:
     """Return the kernels of a plan in the order the host tries them."""
-    return tuple(_variant_row(v) for v in plan.variants)
+    return tuple(_variant_row(v, served(plan, v)) for v in plan.variants)
 
 
 def rejection_rows(plan: Plan) -> tuple[RejectionRow, ...]:
@@ -93,14 +94,14 @@ def words(name: str) -> str:
     return {"dense_peak": f"dense peak {spelled}", "fitted": f"fitted {spelled}"}.get(section, spelled)
 
 
-def _variant_row(variant: Variant) -> VariantRow:
+def _variant_row(variant: Variant, case: str) -> VariantRow:
     choice, candidate = variant.choice, variant.choice.candidate
     has_smem = "smem_bytes" in dict(candidate.derived)
     smem = f", {candidate.number('smem_bytes')} bytes of smem" if has_smem else ""
     tiles = f"{choice.waves} grid wave{'s' if choice.waves != 1 else ''}, {choice.wave_efficiency:.0%} full"
     return VariantRow(
         name=variant.name,
-        case=variant.case,
+        case=case,
         guard=str(variant.guard),
         choice=str(candidate),
         resources=f"{candidate.number('threads')} threads{smem}",

@@ -2,8 +2,10 @@
 
 from kgen.package.parts import Evidence, PackageParts
 from kgen.package.plan_words import number_text, quantities_used, source_rows, words
-from kgen.package.views import FactRow, ReadmeView, RooflineRow, TargetRow
+from kgen.package.views import FactRow, IntervalRow, ReadmeView, RooflineRow, TargetRow
 from kgen.package.work import Work, work_of
+from kgen.planning.dynamic_words import values_text
+from kgen.planning.plan import Plan
 
 FILES = (
     ("kernel.py", "the kernels: device code, launch, host function"),
@@ -43,9 +45,25 @@ def readme_view(parts: PackageParts) -> ReadmeView:
         ridge=_ridge(parts),
         hardware=tuple(FactRow(words(n), number_text(q), q.source, str(q.confidence)) for n, q in used),
         roofline=tuple(_roofline(parts, work) for work in work_of(parts)),
+        extent=parts.plan.dynamic.extent.name if parts.plan.dynamic else "",
+        intervals=_interval_rows(parts.plan),
         stop_conditions=STOP_CONDITIONS,
         targets=tuple(TargetRow(e.variant, _target(e)) for e in parts.evidence),
         sources=source_rows(parts.plan),
+    )
+
+
+def _interval_rows(plan: Plan) -> tuple[IntervalRow, ...]:
+    """Return the table of an extent of run time; nothing where every extent is a constant."""
+    return tuple(
+        IntervalRow(
+            values=values_text(i.first, i.last),
+            variants=", then ".join(i.variants),
+            predicted=f"{i.time_us:.1f} us",
+            best=f"{i.best_us:.1f} us",
+            because=i.because,
+        )
+        for i in (plan.dynamic.intervals if plan.dynamic else ())
     )
 
 

@@ -107,6 +107,17 @@ class VariantRow:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """Values of an extent of run time, what serves them, and the predicted times at the largest of them."""
+
+    values: str
+    variants: str
+    predicted: str
+    best: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class RejectionRow:
     """One rule and how many points it removed, by variant where they differ."""
 
@@ -216,6 +227,8 @@ class ReadmeView:
     ridge: str
     hardware: tuple[FactRow, ...]
     roofline: tuple[RooflineRow, ...]
+    extent: str
+    intervals: tuple[IntervalRow, ...]
     stop_conditions: tuple[str, ...]
     targets: tuple[TargetRow, ...]
     sources: tuple[SourceRow, ...]

@@ -104,12 +104,13 @@ class GemmPlan(Plan):
 
 def gemm_plan(plan: Plan) -> GemmPlan:
     """Return a plan with its GEMM variants alone."""
-    return GemmPlan(plan.name, plan.device, tuple(v for v in plan.variants if isinstance(v, GemmVariant)), plan.cut)
+    variants = tuple(v for v in plan.variants if isinstance(v, GemmVariant))
+    return GemmPlan(plan.name, plan.device, variants, plan.cut, plan.dynamic)
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """What the solves of one case have in common.
+class GemmRequest:
+    """What the solves of one kernel have in common, in one case.
 
     `base_align` is what the spec promises for every tensor, in bytes; those that the host function makes (`made`) are
     as well aligned as anything asks for.
@@ -135,10 +136,10 @@ class _Request:
         given = (t for t in dict.fromkeys((*(o.tensor for o in form.operands), *wide)) if t not in self.made)
         return Guard(tuple((tensor, MAX_ALIGN_BYTES) for tensor in given))
 
-    def with_axes(self, **axes: Value) -> "_Request":
+    def with_axes(self, **axes: Value) -> "GemmRequest":
         return replace(self, fixed={**self.fixed, **axes})
 
-    def without_bulk_loads(self) -> "_Request":
+    def without_bulk_loads(self) -> "GemmRequest":
         """Return the request for a variant of other loads: an axis fixed for bulk loads does not bind it."""
         fixed = {axis: value for axis, value in self.fixed.items() if axis not in _OF_BULK_LOADS}
         return replace(self, fixed=fixed)
@@ -157,7 +158,7 @@ def plan_gemm(
     `made` names the tensors that the host function allocates. Raises `UnsupportedError` when no candidate is legal,
     with the rules that reject them.
     """
-    requests = {case: _Request(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
+    requests = {case: GemmRequest(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
     if len({v.is_exchanged for v in variants}) > 1:
         decided = next((request.fixed["swap"] for request in requests.values() if "swap" in request.fixed), 0)
@@ -171,8 +172,8 @@ def plan_gemm(
 
 
 def _of_one_engine(
-    forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]
-) -> tuple[dict[str, _Request], tuple[GemmVariant, ...]]:
+    forms: Mapping[str, GemmForm], requests: Mapping[str, GemmRequest]
+) -> tuple[dict[str, GemmRequest], tuple[GemmVariant, ...]]:
     """Return requests and variants that all cut their operands, or where one cannot, that all do not."""
     for load_path in ("tma", "simt"):
         decided = {case: request.with_axes(load_path=load_path) for case, request in requests.items()}
@@ -181,11 +182,11 @@ def _of_one_engine(
     return dict(requests), _variants(forms, requests)
 
 
-def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, _Request]) -> tuple[GemmVariant, ...]:
+def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, GemmRequest]) -> tuple[GemmVariant, ...]:
     return tuple(v for case, form in forms.items() for v in _case(case, form, requests[case]))
 
 
-def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ...]:
+def _case(case: str, form: GemmForm, request: GemmRequest) -> tuple[GemmVariant, ...]:
     if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
@@ -196,7 +197,7 @@ def _case(case: str, form: GemmForm, request: _Request) -> tuple[GemmVariant, ..
     return (aligned, _fallback(case, form, request.with_axes(**shared)))
 
 
-def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
+def _fallback(case: str, form: GemmForm, request: GemmRequest) -> GemmVariant:
     """Return the variant for any base: with the fixed axes where it can have them, else right in its own way."""
     try:
         return _variant(case, form, request.base_align, request.without_bulk_loads())
@@ -205,7 +206,7 @@ def _fallback(case: str, form: GemmForm, request: _Request) -> GemmVariant:
         return _variant(case, form, request.base_align, replace(request, fixed=store_only))
 
 
-def _variant(case: str, form: GemmForm, base_align: int, request: _Request) -> GemmVariant:
+def _variant(case: str, form: GemmForm, base_align: int, request: GemmRequest) -> GemmVariant:
     facts = request.facts(form, base_align)
     candidates = solve_gemm(facts, request.device, fixed=request.fixed, top=RUNNERS_UP + 1)
     choice, *others = candidates.ranked

@@ -111,10 +111,14 @@ class InputBlock(_Block):
 
 
 class RangeBlock(_Block):
-    """An extent known only to lie in a range."""
+    """An extent known only to lie in a range; of a spec without cases, the kernel takes it at run time."""
 
     range: Annotated[list[_Natural], Field(min_length=2, max_length=2)] = Field(description="[lowest, highest]")
     multiple_of: Annotated[int, Field(ge=1)] = Field(default=1, description="every value is a multiple of it")
+    tests: Annotated[list[_Natural], Field(min_length=1)] | None = Field(
+        default=None,
+        description="values that the tests run at, in a spec without cases; default: chosen from the range",
+    )
 
 
 _Extent = Annotated[

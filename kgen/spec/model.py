@@ -111,6 +111,19 @@ class Accepts:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicExtent:
+    """The extent that the kernel takes at run time, anywhere in its range; the cases of the spec are test values."""
+
+    range: ExtentRange
+    where: Where | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the extent."""
+        return self.range.name
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """A whole spec; see docs/spec.md for the meaning of each part."""
 
@@ -128,6 +141,7 @@ class Spec:
     precision: Precision = Precision.DEFAULT  # of products of fp32 operands
     operator: str | None = None  # "namespace::name" under which kernel.py registers itself with torch.library
     target_places: tuple[Where, ...] = field(default=(), compare=False)  # of `targets`, for messages
+    dynamic: DynamicExtent | None = None
 
     def case(self, case_id: str) -> Case:
         """Return the case of that id."""

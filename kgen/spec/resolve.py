@@ -15,6 +15,7 @@ from kgen.ir.dtype import DType
 from kgen.ir.problem import Precision
 from kgen.ir.tensor import ExtentRange
 from kgen.spec.document import InputBlock, RangeBlock, SpecDocument
+from kgen.spec.dynamic import check_inputs, dynamic_extent, tested_cases
 from kgen.spec.model import (
     Accepts,
     Case,
@@ -39,9 +40,14 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
     """Return the spec that a document means; `folder` is where its file references are looked up."""
     extents = tuple((name, _extent(document, name, extent)) for name, extent in checked.extents.items())
     inputs = tuple(_input(document, name, block, dict(extents)) for name, block in checked.inputs.items())
-    cases = _cases(document, checked, dict(extents))
+    dynamic = dynamic_extent(document, checked, dict(extents))
+    cases = (
+        tested_cases(document, checked, dict(extents), dynamic) if dynamic else _cases(document, checked, dict(extents))
+    )
     for spec in inputs:
         _check_strides(document, spec, cases)
+    if dynamic:
+        check_inputs(document, inputs, cases, dynamic)
     reference = resolve_reference(document, ("reference",), checked.reference, folder)
     _check_signature(document, reference, inputs)
     incumbent = checked.incumbent
@@ -60,6 +66,7 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         Precision(checked.precision or Precision.DEFAULT),
         checked.operator,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
+        dynamic,
     )
 
 

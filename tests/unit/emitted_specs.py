@@ -246,12 +246,61 @@ def _module_spec() -> str:
     return f"{head}reference:\n  source: |\n{source}  entry: Layer\n{INIT}inputs:\n{rest}"
 
 
+# extents of run time
+DYNAMIC = """
+name: dynamic
+reference: |
+  import torch.nn.functional as F
+
+  def linear(x, weight, bias, residual):
+      return F.gelu(F.linear(x, weight, bias)) + residual
+inputs:
+  x: {shape: [M, K], dtype: bf16}
+  weight: {shape: [N, K], dtype: bf16}
+  bias: {shape: [N], dtype: bf16}
+  residual: {shape: [M, N], dtype: bf16}
+extents:
+  M: {range: [1, 1024]}
+  N: 2048
+  K: 4096
+"""
+
+DYNAMIC_ROWS = """
+name: dynamic_rows
+reference: |
+  def linear(x, weight):
+      return (x.reshape(-1, 100) @ weight.T).float()
+inputs:
+  x: {shape: [B, 6, 100], dtype: bf16}
+  weight: {shape: [99, 100], dtype: bf16}
+extents:
+  B: {range: [4, 256], multiple_of: 4, tests: [4, 20]}
+"""
+
+DYNAMIC_FP8 = """
+name: dynamic_fp8
+reference: |
+  import torch
+
+  def scaled(a, b, s):
+      return (a.float() @ b.float().T * s).to(torch.bfloat16)
+inputs:
+  a: {shape: [rows, 8192], dtype: fp8_e4m3}
+  b: {shape: [4096, 8192], dtype: fp8_e4m3}
+  s: {shape: [rows, 1], dtype: fp32}
+extents:
+  rows: {range: [0, 64]}
+accepts: {base_alignment: 16}
+"""
+
+OF_RUN_TIME = {"dynamic": DYNAMIC, "dynamic_rows": DYNAMIC_ROWS, "dynamic_fp8": DYNAMIC_FP8}
 TEXTS = {
     "cases": CASES,
     "fixed": FIXED,
     "module": _module_spec(),
     "tf32": FP32_SPEC + "precision: tf32\n",
     "ieee": FP32_SPEC + "precision: ieee\n",
+    **OF_RUN_TIME,
 }
 NAMES = (*FUNCTIONS, *TEXTS)
 

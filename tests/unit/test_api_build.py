@@ -22,6 +22,7 @@ from kgen.errors.cli import (
     OtherDslLoadedError,
     UnknownGpuError,
 )
+from kgen.errors.dynamic import DynamicAxesError
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.trace import trace_live
 from kgen.target import load_device
@@ -209,3 +210,32 @@ def test_two_dsls_never_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     folder = stand_in(tmp_path / "never_k", "raise AssertionError('imported')")
     with pytest.raises(OtherDslLoadedError, match="needs cutlass, and flydsl is loaded"):
         load_kernel(folder, load_device("h200"))
+
+
+ROWS = {"a": {0: (1, 256)}}
+
+
+def test_values_of_an_extent_of_run_time_share_a_kernel(calls: list) -> None:
+    fast = kgen.build(product, pair(), target="h200", dynamic=ROWS)
+    one, narrow = pair(1), (torch.randn(4, 80, dtype=BF16)[:, :64], pair()[1])
+    fast(*pair(200)), fast(*one), fast(one[0].as_strided((1, 64), (7, 1)), one[1])
+    assert len(fast.folders) == 1 and len(calls) == 3  # strides along one element mean nothing
+    fast(*narrow)
+    assert len(fast.folders) == 2  # rows of another stride
+    text = (fast.folders[0] / "kernel.py").read_text()
+    assert "M from 1 to 256" in text and "def planned(" in text
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "reason"),
+    [
+        ({"a": {0: (1, 256)}, "b": {0: (1, 64)}}, "2 ranges"),
+        ({"a": {0: (64, 64)}}, "no range of extents"),
+        ({"c": {0: (1, 256)}}, "c is no argument: there are a, b"),
+        ({"a": {1: (1, 256)}}, "not its slowest one"),
+        ({"a": {2: (1, 256)}}, "a has 2 axes"),
+    ],
+)
+def test_axes_that_cannot_be_of_run_time(dynamic: dict[str, dict[int, tuple[int, int]]], reason: str) -> None:
+    with pytest.raises(DynamicAxesError, match=reason):
+        kgen.emit(product, pair(), target="h200", dynamic=dynamic)

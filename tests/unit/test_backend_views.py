@@ -6,7 +6,7 @@ import emitted_specs
 import pytest
 
 from kgen.backends.cutedsl.gemm_device import FOLDER, section_templates
-from kgen.backends.cutedsl.gemm_views import DeviceView, HostView
+from kgen.backends.cutedsl.gemm_views import DeviceView, DynamicPlanView, HostView, PlanView
 from kgen.backends.registry import BACKENDS, backend_of
 from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.imports import import_block
@@ -19,15 +19,16 @@ from kgen.render.fields import unread_fields
 from kgen.resources import templates_dir
 from kgen.target import list_devices, load_device
 
-WHOLE = {f"{FOLDER}/kernel.py.j2", f"{FOLDER}/host.py.j2"}
+VIEWS = {"kernel": KernelView, "host": HostView, "plan": PlanView, "plan_dynamic": DynamicPlanView}
+WHOLE = {f"{FOLDER}/{name}.py.j2" for name in VIEWS}
 SECTIONS = tuple(
     name for name in template_names() if name.startswith(FOLDER) and name.endswith(".py.j2") and name not in WHOLE
 )
 
 
-@pytest.mark.parametrize(("template", "view"), [("kernel.py.j2", KernelView), ("host.py.j2", HostView)])
+@pytest.mark.parametrize(("template", "view"), VIEWS.items())
 def test_every_field_is_read(template: str, view: type) -> None:
-    assert unread_fields(f"{FOLDER}/{template}", view) == ()
+    assert unread_fields(f"{FOLDER}/{template}.py.j2", view) == ()
 
 
 def test_every_field_of_the_device_view_is_read_by_some_section() -> None:
@@ -49,7 +50,11 @@ def _flags(text: str) -> DeviceView:
     view = DeviceView(**empty)
     stores, epilogue = "tma_d" in text, "def epilogue_ops" in text
     return replace(
-        view, fused="fused" if "def matrix_view" in text else "", has_epilogue=epilogue, stores_by_tma=stores
+        view,
+        fused="fused" if "def matrix_view" in text else "",
+        has_epilogue=epilogue,
+        stores_by_tma=stores,
+        extent="extent, " if "def at_run_time" in text else "",
     )
 
 

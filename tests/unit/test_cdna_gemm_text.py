@@ -16,8 +16,9 @@ from kgen.target import load_device
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_LINES, HOST_LINES = 300, 120
 DEVICES = ("mi300x", "mi355x")
-# One fixes an axis of Hopper's, and gates are programs of several kernels here.
-NAMES = tuple(name for name in emitted_specs.NAMES if name not in ("fixed", "gated", "gated_int8"))
+# One fixes an axis of Hopper's, gates are programs of several kernels here, and no kernel takes an extent at run time.
+_NOT_HERE = ("fixed", "gated", "gated_int8", *emitted_specs.OF_RUN_TIME)
+NAMES = tuple(name for name in emitted_specs.NAMES if name not in _NOT_HERE)
 HOST = ("NAME", "RULES", "LAUNCH", "POINTERS", "PLAN", "compile_variant", "compiled", "fits", "refusal", "kernel")
 
 

@@ -55,7 +55,7 @@ def test_the_counter_counts() -> None:
 # What the kernels around a product of planes have for themselves.
 OF_FMA = ("tiles", "load_tile", "place", "store_tile", "is_uncertain")
 OF_CUT = ("operand_a", "operand_b", "place_of", "runs_of", "exponent_of", "join_rows", "find_most", "cut_rows")
-HOST = ("NAME", "RULES", "LAUNCH", "SIGNATURES", "PLAN", "compile_variant", "compiled", "refusal", "kernel")
+HOST = ("NAME", "RULES", "LAUNCH", "SIGNATURES", "PLAN", "planned", "compile_variant", "compiled", "refusal", "kernel")
 
 
 @pytest.mark.parametrize("name", emitted_specs.NAMES)
@@ -77,7 +77,8 @@ def test_length_budgets(name: str) -> None:
         others = {f for k in kernels if k != each for f in (k, *only.get(k, ()))}
         lines = sum(parts[f] for f in device if f not in others)
         assert lines <= DEVICE_LINES, f"{each}: {lines} code lines"
-    assert host <= HOST_LINES, f"host part: {host} code lines"
+    further = max(len(emitted_specs.plan_of(name).variants) - 6, 0)  # of an extent of run time: a signature each
+    assert host <= HOST_LINES + 8 * further, f"host part: {host} code lines"
 
 
 @pytest.mark.parametrize("name", emitted_specs.NAMES)

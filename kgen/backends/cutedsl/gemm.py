@@ -7,7 +7,16 @@ from dataclasses import fields, replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
-from kgen.backends.cutedsl.gemm_host import host_view
+from kgen.backends.cutedsl.gemm_dynamic import (
+    joined,
+    largest_form,
+    mixes,
+    run_time_constants,
+    with_exchange,
+    with_run_time,
+    with_value,
+)
+from kgen.backends.cutedsl.gemm_host import host_view, table_of_cases, table_of_values
 from kgen.backends.cutedsl.gemm_planes import CONSTANTS as PLANES_CONSTANTS
 from kgen.backends.cutedsl.gemm_planes import planes_texts, with_scales
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
@@ -27,7 +36,7 @@ from kgen.errors.backend import CasesDifferError, MixedKernelsError
 from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
-from kgen.planning.plan_gemm import GemmPlan, gemm_plan
+from kgen.planning.plan_gemm import GemmPlan, GemmVariant, gemm_plan
 from kgen.render import Page, render
 from kgen.spec.model import Spec
 
@@ -47,9 +56,9 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     program = next(iter(programs.values()))
     shown = host_names(tuple(a.name for a in program.arguments))
     kernel = view_kernel(gemm, program)
-    made = frozenset(program.results)
-    host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), made))
-    host = with_operator(host, spec.operator, programs, shown)
+    table = table_of_values(spec, gemm, programs, shown) if gemm.dynamic else table_of_cases(gemm, programs)
+    host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), table))
+    host = with_operator(host, spec.operator, programs, shown, table.described)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(
@@ -71,7 +80,8 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
     _require_one_kind(plan)
     names = device_names(tuple(a.name for a in program.arguments))
     device = _one_view(plan, names, operands_of(plan, program))
-    forms = {v.case: v.form for v in plan.variants}
+    of_case = {v.case: v for v in plan.variants}
+    forms = {case: largest_form(v, plan) for case, v in of_case.items()}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
     row_fused = next(iter(fused.values()))
     row_fields = fields_of(plan, row_fused)
@@ -82,8 +92,11 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         imports=_imports(plan, device),
         constants=_constants(plan, device),
         fields=row_fields,
-        cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
-        rows=tuple(row_view(v, plan) for v in plan.variants),
+        cases=tuple(
+            with_exchange(case_view(case, form, fused[case], row_fields), of_case[case], plan)
+            for case, form in forms.items()
+        ),
+        rows=tuple(with_value(row_view(v, plan), v, plan) for v in plan.variants),
         rules=tuple(gemm_rules(v, plan) for v in first_of_kind.values()),
         sections=(*library_sections(device), *_sections(plan, device, len(row_fused))),
         host=(),
@@ -120,7 +133,17 @@ def _require_one_kind(plan: GemmPlan) -> None:
 
 def _one_view(plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) -> DeviceView:
     """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
-    first, *others = plan.variants
+    if not mixes(plan):
+        return with_run_time(_same_view(plan, plan.variants, names, operands), plan, names)
+    exchanged, written = (tuple(v for v in plan.variants if v.is_exchanged is swap) for swap in (True, False))
+    views = (_same_view(plan, variants, names, operands) for variants in (written, exchanged))
+    return with_run_time(joined(*views), plan, names)
+
+
+def _same_view(
+    plan: GemmPlan, variants: tuple[GemmVariant, ...], names: dict[str, str], operands: tuple[str, ...]
+) -> DeviceView:
+    first, *others = variants
     view = device_view(first, plan, names, operands)
     for other in others:
         found = device_view(other, plan, names, operands)
@@ -154,8 +177,8 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     by_tma = kinds & {"tma", "split", "gated", "planes"} or view.stores_by_tma
     lines = [
         *(["from collections.abc import Callable"] if "planes" in kinds else []),
-        f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} else ''}",
-        "from functools import cache",
+        f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} or plan.dynamic else ''}",
+        f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
         "from importlib.metadata import version",
         "from math import gcd, prod" if "staged" in kinds else "from math import prod",
         "import cutlass",
@@ -183,6 +206,7 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         return (out, sums, _index(plan), *(_FMA if plan.variants[0].facts.k else _FMA[:-1]))
     product = product_of(form)
     lines = [
+        *run_time_constants(plan),
         f"IN = {product.element}  # wgmma's operand type",
         out,
         f"{sums}  # the accumulator's type",
@@ -197,7 +221,7 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
 
 def _index(plan: GemmPlan) -> str:
     """Return the constant that types element indices: 64 bits only where an offset needs them (they cost registers)."""
-    if max(_last_offset(v.form) for v in plan.variants) >= _INT32_LIMIT:
+    if max(_last_offset(largest_form(v, plan)) for v in plan.variants) >= _INT32_LIMIT:
         return "INDEX = cutlass.Int64  # of tensor elements: a row index times a stride passes 2^31"
     return "INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31"
 

@@ -52,18 +52,19 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         stores_by_tma=by_tma,
         store="tma_d, gD, sD" if by_tma else "mD",
         d="tma_d, mD" if by_tma else "mD",
-        boxes=boxes,
+        boxes=(f"return {boxes}",),
         to_smem_atom=to_smem_atom[form.d.dtype.bytes == 4],
         k_steps="k_share(v)[1]" if has_parts(plan) else "-(-v.k // v.tile_k)",
         units="sm_count * v.resident" if several else "sm_count",
         resident="v.resident" if several else "1",
         shares_units=several,
         launch_lines=_launch_lines(plan),
-        is_exchanged=variant.is_exchanged,
+        starts_apart=variant.is_exchanged,
         mma_k=multiplied.k,
         mma_op=_mma_op(multiplied),
         along_k="major(stride) == OperandMajorMode.K" if multiplied.any_major else "stride[1] <= stride[0]",
         zero=multiplied.zero,
+        start="tile_m // v.cluster_m",
         columns=sums.columns,
         box_sums=sums.of_box,
         sums=sums.in_box if by_tma else sums.in_row,
@@ -125,12 +126,13 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             store = "store_tma" if view.stores_by_tma else "store_direct"
             form = plan.variants[0].form
             multiplied, gated = product_of(form), form.products == 2
-            columns = view.is_exchanged and view.stores_by_tma
+            columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
             parts = ["k_share"] if "split" in kinds else []
             loads = _once(_loads(kind, gated) for kind in kinds)
             gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
-            names = ["tiles", *multiplied.operands(columns), *gate_tiles, *parts, *loads, multiplied.mainloop]
+            tiles = [*(["at_run_time"] if view.extent else []), "tiles"]
+            names = [*tiles, *multiplied.operands(columns), *gate_tiles, *parts, *loads, multiplied.mainloop]
             names += [*tail, store, *consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 

@@ -1,12 +1,15 @@
 """HostView of a GEMM: what each variant is compiled for, and how the host function picks one."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
+from kgen.backends.cutedsl.gemm_device import FOLDER
+from kgen.backends.cutedsl.gemm_dynamic_host import accepted_lines, described_lines, dynamic_plan_view, symbolic_program
 from kgen.backends.cutedsl.gemm_planes import WORKSPACE
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_types import passed_as_bytes
-from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, SignatureView
+from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, PlanView, SignatureView
 from kgen.backends.source.file_text import base_alignment, plan_key, signature_entry, unread_arguments
 from kgen.backends.source.lines import Lines, bracketed, listed, tuple_text
 from kgen.errors.backend import ElementTypeError
@@ -14,8 +17,43 @@ from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
+from kgen.render import render
+from kgen.spec.model import Spec
 
 RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """Which variants serve which shapes: the text of the table, what asks it, and programs with the types of each case.
+
+    `accepts` is the statement that says what is accepted, where the signatures do not; `described` makes the result
+    as a type alone, where the table has no entry for its shape.
+    """
+
+    text: str
+    lookup: str
+    types: Mapping[str, Program]
+    accepts: Lines
+    may_be_empty: bool
+    described: Lines = ()
+
+
+def table_of_cases(plan: GemmPlan, programs: Mapping[str, Program]) -> HostTable:
+    """Return the table where every extent is a constant: shapes are looked up in it."""
+    view = PlanView(tuple(_entry(case, program, plan) for case, program in programs.items()))
+    is_empty = any(not _result(program).numel for program in programs.values())
+    return HostTable(render(f"{FOLDER}/plan.py.j2", view), "PLAN.get", programs, (), is_empty)
+
+
+def table_of_values(spec: Spec, plan: GemmPlan, programs: Mapping[str, Program], names: Mapping[str, str]) -> HostTable:
+    """Return the table where an extent is known at run time: a function looks its value up."""
+    assert plan.dynamic is not None
+    program = symbolic_program(spec, programs)
+    text = render(f"{FOLDER}/plan_dynamic.py.j2", dynamic_plan_view(plan, program))
+    types = {v.case: program for v in plan.variants}
+    accepted, described = accepted_lines(program, plan.dynamic, names), described_lines(program, plan.dynamic, names)
+    return HostTable(text, "planned", types, accepted, True, described)
 
 
 def host_view(
@@ -23,10 +61,11 @@ def host_view(
     programs: dict[str, Program],
     names: dict[str, str],
     operands: tuple[str, ...],
-    made: frozenset[str],
+    table: HostTable,
 ) -> HostView:
-    """Return what the template of the host code prints; `made` names the tensors that the host function allocates."""
+    """Return what the template of the host code prints."""
     program = next(iter(programs.values()))
+    made = frozenset(program.results)
     arguments = tuple(names[a.name] for a in program.arguments)
     form = plan.variants[0].form
     guarded = tuple(dict.fromkeys(names[t] for v in plan.variants for t, _ in v.guard.base_align)) or arguments[:1]
@@ -37,8 +76,10 @@ def host_view(
     return HostView(
         name=plan.name,
         load_paths=tuple(dict.fromkeys(kind_of(v) for v in plan.variants)),
-        signatures=tuple(signature(v, programs[v.case], names, operands, made) for v in plan.variants),
-        plan=tuple(_entry(case, program, plan) for case, program in programs.items()),
+        signatures=tuple(signature(v, table.types[v.case], names, operands, made) for v in plan.variants),
+        table=tuple(table.text.splitlines()),
+        lookup=table.lookup,
+        accepts=table.accepts,
         head=bracketed("def kernel(", arguments, "):"),
         tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
@@ -46,7 +87,7 @@ def host_view(
         bases=" | ".join(f"{name}.data_ptr()" for name in guarded),
         out_type=form.d.dtype.torch_name,
         result="(d,)" if program.returns_tuple else "d",
-        may_be_empty=any(not _result(program).numel for program in programs.values()),
+        may_be_empty=table.may_be_empty,
         grid_example=", cutlass.Int32(1)" if persistent else "",
         compiled_doc=_COMPILED_DOC if persistent else "The function of one variant, made once per process and device.",
         compiled=f"loaded(name), {_SM_COUNT}" if persistent else "loaded(name)",

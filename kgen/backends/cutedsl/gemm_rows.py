@@ -1,5 +1,6 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
+from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.fused import FusedTensor
@@ -71,6 +72,7 @@ _STAGED_FIELDS = (
 def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
     """Return the fields of the emitted `Variant`; `fused` are the epilogue's tensors."""
     kinds = {kind_of(v) for v in plan.variants}
+    exchanged = (EXCHANGED_FIELD,) if mixes(plan) else ()
     stride = "  # of (m, n, *batch); 0 along an axis that the tensor does not have"
     extra = tuple(FieldView(f"{f.name}_stride", "tuple[int, ...]", stride) for f in fused)
     tile = _TILE_FIELDS
@@ -90,7 +92,7 @@ def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView
     staged = _STAGED_FIELDS if "staged" in kinds else _VECTOR_FIELDS if "planes" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
 
 
 def _offset_fields(fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:

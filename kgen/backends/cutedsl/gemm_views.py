@@ -26,6 +26,10 @@ class DeviceView:
     `tma_atoms` make the descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
     `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
     computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
+    `starts_apart`: tiles start at a k step of their own, `start`.
+
+    Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
+    both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
     """
 
     tensors: tuple[TensorView, ...]
@@ -43,14 +47,14 @@ class DeviceView:
     stores_by_tma: bool
     store: str
     d: str
-    boxes: str
+    boxes: tuple[str, ...]
     to_smem_atom: str
     k_steps: str
     units: str
     resident: str
     shares_units: bool
     launch_lines: tuple[str, ...]
-    is_exchanged: bool
+    starts_apart: bool
     mma_k: int
     mma_op: tuple[str, ...]
     along_k: str
@@ -62,9 +66,15 @@ class DeviceView:
     tma_atoms: tuple[str, ...]
     to_a: str
     to_b: str
+    start: str
     planes: str = ""
     sides: str = ""
     first_fused: str = ""
+    extent: str = ""
+    row: str = "v"
+    at_launch: tuple[str, ...] = ()
+    at_start: tuple[str, ...] = ()
+    in_row: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +96,51 @@ class PlanEntryView:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanView:
+    """The table of the host function where every extent is a constant: an entry a case."""
+
+    entries: tuple[PlanEntryView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalView:
+    """Values of an extent of run time, up to `last`, and what serves them: a dict of variants and base alignments."""
+
+    last: int
+    choices: str
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicPlanView:
+    """The table of the host function where the extent `name` is known at run time, as `axis` of an `argument`.
+
+    `check` opens the block that refuses other shapes.
+    """
+
+    name: str
+    rows: tuple[IntervalView, ...]
+    argument: int
+    axis: int
+    check: tuple[str, ...]
+    result_shape: str
+    result_stride: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostView:
     """What the template of the host code reads.
 
-    `compiled` is what one call of `compiled` gives, `function` the names it is unpacked to, `call` the launch.
+    `table` says which variants serve which shapes, `lookup` asks it; `accepts` is the statement that says what is
+    accepted, where the signatures do not. `compiled` is what one call of `compiled` gives, `function` the names it is
+    unpacked to, `call` the launch.
     """
 
     name: str
     load_paths: tuple[str, ...]
     signatures: tuple[SignatureView, ...]
-    plan: tuple[PlanEntryView, ...]
+    table: tuple[str, ...]
+    lookup: str
+    accepts: tuple[str, ...]
     head: tuple[str, ...]  # of the host function
     tensors: tuple[str, ...]
     first: str

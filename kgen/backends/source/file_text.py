@@ -8,7 +8,7 @@ from kgen.backends.source.lines import LINE, Lines, bracketed, listed, tuple_tex
 from kgen.ir.dtype import DType
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
-from kgen.ir.tensor import TensorType
+from kgen.ir.tensor import Extent, ExtentRange, TensorType
 from kgen.planning.plan import Variant
 from kgen.rules.specialise import KernelRules
 
@@ -24,11 +24,21 @@ def rules_view(name: str, rules: KernelRules) -> RulesView:
 
 
 def signature_entry(name: str, element: str, type_: TensorType, align: int) -> Lines:
-    """Return the entry of one tensor. The DSL has no extent of 0; a variant that never runs is compiled for 1."""
-    shape = tuple_text(tuple(max(extent, 1) for extent in type_.static_shape))
+    """Return the entry of one tensor. The DSL has no extent of 0; a variant that never runs is compiled for 1.
+
+    An extent of run time is `EXTENT`, one that follows from it in another way any number.
+    """
+    shape = tuple_text(tuple(_compiled_extent(extent) for extent in type_.shape))
     items = (element, shape, tuple_text(type_.strides), str(align))
     line = f"({', '.join(items)}),  # {name}"
     return (line,) if len(line) <= LINE - 8 else (f"# {name}", *bracketed("(", items, "),", indent=8))
+
+
+def _compiled_extent(extent: Extent) -> str:
+    if isinstance(extent, ExtentRange):
+        return "EXTENT" if extent.name.isidentifier() else "cute.sym_int()"
+    assert isinstance(extent, int)
+    return str(max(extent, 1))
 
 
 def plan_key(program: Program) -> Lines:

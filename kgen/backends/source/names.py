@@ -29,6 +29,7 @@ TAKEN_BY_HOST = frozenset(
         "made",
         "name",
         "next",
+        "planned",
         "pointers",
         "refusal",
         "run",

@@ -12,14 +12,19 @@ from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
 
 
-def with_operator(host: str, name: str | None, programs: Mapping[str, Program], names: Mapping[str, str]) -> str:
-    """Return the host code with the operator `name` ("namespace::name") behind it, if there is to be one."""
+def with_operator(
+    host: str, name: str | None, programs: Mapping[str, Program], names: Mapping[str, str], described: Lines = ()
+) -> str:
+    """Return the host code with the operator `name` ("namespace::name") behind it, if there is to be one.
+
+    `described` is the body that makes the results as types alone, where no table of shapes has them all.
+    """
     if name is None:
         return host
-    return "\n".join((host.rstrip("\n"), *_lines(name, programs, names), ""))
+    return "\n".join((host.rstrip("\n"), *_lines(name, programs, names, described), ""))
 
 
-def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str]) -> Lines:
+def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str], described: Lines) -> Lines:
     program = next(iter(programs.values()))
     arguments = tuple(names[a.name] for a in program.arguments)
     options = (
@@ -28,16 +33,10 @@ def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str])
         f"schema={_schema(program, names)}",
     )
     before, after = ("", "") if not program.results else ("return ", "[0]" if _is_one_in_a_tuple(program) else "")
-    made = {0: "None", 1: "made[0]"}.get(len(program.results), "tuple(made)")
     return (
         "",
         "",
-        "# Shapes of the arguments -> shape, strides and element type of each result.",
-        "RESULTS = {",
-        *(f"    {line}" for case in programs.values() for line in _entry(case)),
-        "}",
-        "",
-        "",
+        *(() if described else _table(programs)),
         *bracketed("@torch.library.custom_op(", options, ")"),
         *bracketed("def operator(", arguments, "):"),
         '    """`kernel` as an operator that torch.compile and torch.export keep whole."""',
@@ -48,12 +47,31 @@ def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str])
         *bracketed("def described(", arguments, "):"),
         '    """The results of `operator` as types alone."""',
         *(f"    {line}" for line in bracketed("tensors = [", arguments, "]", indent=4)),
-        "    found = RESULTS.get(tuple(tuple(t.shape) for t in tensors))",
-        "    if found is None:",
-        "        raise ValueError(refusal(*tensors))",
-        f"    device = {arguments[0]}.device",
-        "    made = [torch.empty_strided(shape, stride, dtype=dtype, device=device) for shape, stride, dtype in found]",
-        f"    return {made}",
+        *(f"    {line}" for line in described or _found(program, arguments[0])),
+    )
+
+
+def _table(programs: Mapping[str, Program]) -> Lines:
+    return (
+        "# Shapes of the arguments -> shape, strides and element type of each result.",
+        "RESULTS = {",
+        *(f"    {line}" for case in programs.values() for line in _entry(case)),
+        "}",
+        "",
+        "",
+    )
+
+
+def _found(program: Program, first: str) -> Lines:
+    """Return the statements that make the results as types alone from the table."""
+    made = {0: "None", 1: "made[0]"}.get(len(program.results), "tuple(made)")
+    return (
+        "found = RESULTS.get(tuple(tuple(t.shape) for t in tensors))",
+        "if found is None:",
+        "    raise ValueError(refusal(*tensors))",
+        f"device = {first}.device",
+        "made = [torch.empty_strided(shape, stride, dtype=dtype, device=device) for shape, stride, dtype in found]",
+        f"return {made}",
     )
 
 
