@@ -63,7 +63,7 @@ def points_of(row: Row, spread: int) -> list[Point]:
     legal = legal_attentions(facts, device)
     time, order = ordered_attentions(legal, facts, device)
     near = sum(time.total[row] <= NEAR * time.total[order[0]] for row in order)
-    places = sorted({*range(max(FIRST, min(near, 16))), *range(0, len(order), max(1, len(order) // spread))})
+    places = sorted({*range(max(FIRST, min(near, 10))), *range(0, len(order), max(1, len(order) // spread))})
     found = ((place + 1, order[place]) for place in places)
     return [{**dict(legal.point(int(at))), "rank": rank, "predicted_us": float(time.total[at])} for rank, at in found]
 

@@ -27,6 +27,7 @@ from kgen.spec.load import parse_spec
 
 TARGET = "h200"
 LIMIT_SECONDS = 170.0  # of one run under a tool
+TOOLS = ("memcheck", "racecheck")
 FLAGGED = 9  # exit status of the tool where it finds something
 WAIT = re.compile(r"^ +pipe(?:_k|_v)?\.consumer_wait\(.*\)\n", re.MULTILINE)
 GEMM = """
@@ -114,7 +115,7 @@ def without_waits(package: Path) -> Path:
 def jobs_of(package: Path) -> list[Job]:
     """Return the runs of one package; a kernel without a pipeline has no control of racecheck."""
     wrong = without_waits(package)
-    jobs = [Job(package.name, tool, package, False) for tool in ("memcheck", "racecheck")]
+    jobs = [Job(package.name, tool, package, False) for tool in TOOLS]
     jobs.append(Job(package.name, "memcheck", package, True))
     return jobs if wrong == package else [*jobs, Job(package.name, "racecheck", wrong, True)]
 
@@ -139,7 +140,8 @@ def run(job: Job, script: Path) -> dict[str, Any]:
     else:
         verdict = "clean" if "ran\n" in said and done.returncode == 0 else f"failed ({done.returncode})"
     print(f"  {job.title}: {verdict}", flush=True)
-    return {"job": job.title, "verdict": verdict, "said": "\n".join(said.splitlines()[-6:])}
+    lines = [line for line in said.splitlines() if line.startswith("=========")] or said.splitlines()[-6:]
+    return {"job": job.title, "verdict": verdict, "said": "\n".join(lines[:12])}
 
 
 def main() -> int:
@@ -147,11 +149,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, help="folder for the record")
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--tool", choices=TOOLS, help="that tool alone; both by default")
+    parser.add_argument("--no-controls", action="store_true", help="the packages as they are alone")
     parser.add_argument("--dry-run", action="store_true", help="emit the packages and plant the faults")
     arguments = parser.parse_args()
     with TemporaryDirectory() as text:
         folder = Path(text)
         jobs = [job for spec in SPECS for job in jobs_of(emitted(spec, folder))]
+        jobs = [job for job in jobs if arguments.tool in (None, job.tool)]
+        jobs = [job for job in jobs if not (arguments.no_controls and job.is_control)]
         if arguments.dry_run:
             print(*(job.title for job in jobs), sep="\n")
             return 0
