@@ -29,7 +29,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 REL_ERR = {  # limit on ||out - ref|| / ||ref||, in float64, by element type; results of other types must be equal
-    torch.bfloat16: 0.01,
+    torch.bfloat16: 0.02,
 }
 ELEMENT_FACTOR = 10  # limit on |out - ref| / (|ref| + rms(ref)) of an element: 10 x REL_ERR
 UPDATED = ()  # inputs that the reference updates in place

@@ -455,6 +455,11 @@ class MmaTf32Op(warpgroup.MmaF16BF16Op):
         """Accept tf32: the types that the base class checks for are its own."""
 
 
+def words(tensor, layout):
+    """The 32 bits of each element of a tensor in smem; a recast of the tensor would leave out its swizzle."""
+    return cute.make_tensor(cute.recast_ptr(tensor.iterator, layout.inner, dtype=cutlass.Int32), tensor.layout)
+
+
 def of_operand(batch, extents):
     """The batch coordinates of an operand: 0 along a mode that it does not have."""
     return tuple(b if extent > 1 else 0 for b, extent in zip(batch, extents, strict=True))
@@ -710,7 +715,7 @@ def gemm_staged(v: cutlass.Constexpr, a, b, tma_d, mD):
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
-        load_tiles_staged(v, pipe, a, cute.recast_tensor(sA, cutlass.Int32), b, cute.recast_tensor(sB, cutlass.Int32))
+        load_tiles_staged(v, pipe, a, words(sA, a_layout(v)), b, words(sB, b_layout(v)))
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
         consume_tiles(v, pipe, sA, sB, tma_d, gD, sD)

@@ -6,7 +6,7 @@ from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
 from kgen.backends.cutedsl.gemm_planes import OF_FMA
 from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
-from kgen.backends.cutedsl.gemm_types import PLANES, SIMT, Product, product_of, sum_dtype
+from kgen.backends.cutedsl.gemm_types import IN_WORDS, PLANES, SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
 from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
 from kgen.backends.source.lines import bracketed
@@ -70,8 +70,8 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         sums=sums.in_box if by_tma else sums.in_row,
         sum_names=sums.names,
         tma_atoms=(*_tma_atom("a", "m", "n", multiplied), *_tma_atom("b", "n", "m", multiplied)),
-        to_a=multiplied.written.format("sA"),
-        to_b=multiplied.written.format("sB"),
+        to_a=multiplied.written.format(smem="sA", layout="a_layout"),
+        to_b=multiplied.written.format(smem="sB", layout="b_layout"),
         first_fused="*fused, " if fused else "",
     )
 
@@ -128,6 +128,7 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             multiplied, gated = product_of(form), form.products == 2
             columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
             parts = ["k_share"] if "split" in kinds else []
+            parts += ["words"] if "staged" in kinds and multiplied.written == IN_WORDS else []
             loads = _once(_loads(kind, gated) for kind in kinds)
             gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)

@@ -32,7 +32,7 @@ class Product:
     zero: str = "IN(0.0)"
     moved: str = "x0"
     rounded: str = "{}"
-    written: str = "{}"
+    written: str = "{smem}"
 
     @property
     def bits(self) -> int:
@@ -57,6 +57,7 @@ def _fp8(element: str) -> Product:
 
 SIMT: Final = Product("cutlass.Float32", "", "", 1, zero="ACC(0.0)")  # no tensor core: FMA on fp32
 _TO_TF32: Final = "cutlass.Int32(cute.arch.cvt_f32_tf32({}))"  # the DSL's own cast to tf32 does not round
+IN_WORDS: Final = "words({smem}, {layout}(v))"  # of a section of its own
 # Two planes of fp16 for each operand of fp32; what is done before the product is done in fp32, where they are cut.
 PLANES: Final = replace(_half("cutlass.Float16"), mainloop="mainloop_planes", zero=SIMT.zero, rounded=SIMT.rounded)
 _PRODUCTS: Final = {
@@ -75,7 +76,7 @@ _PRODUCTS: Final = {
         zero="cutlass.Int32(0)",
         moved=_TO_TF32.format("x0"),
         rounded=_TO_TF32,
-        written="cute.recast_tensor({}, cutlass.Int32)",
+        written=IN_WORDS,
     ),
     "int8": Product("cutlass.Int8", "warpgroup.MmaI8Op", "IN, IN, ACC", 32, zero="IN(0)"),
 }

@@ -124,6 +124,7 @@ _TAKEN = frozenset(
         "torch",
         "tuple",
         "v",
+        "words",
         "variants",
         "warp",
         "warpgroup",

@@ -11,8 +11,8 @@ import shared
 
 
 def sigmoid_approximate(x):
-    """1 / (1 + exp(-x))."""
-    return cute.math.rcp(1.0 + cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
+    """1 / (1 + exp(-x)); the reciprocal is of a quarter, for one that is a subnormal number would be 0."""
+    return 0.25 * cute.math.rcp(0.25 + 0.25 * cute.math.exp(-x, fastmath=True), approx=True, ftz=True)
 
 
 silu_approximate = shared.silu_approximate
