@@ -123,8 +123,9 @@ def jobs_of(package: Path) -> list[Job]:
 def run(job: Job, script: Path) -> dict[str, Any]:
     """Run one job; return its verdict and the tool's last lines."""
     how = "short" if job.is_control and job.tool == "memcheck" else "whole"
-    tool = ["compute-sanitizer", "--tool", job.tool, "--error-exitcode", str(FLAGGED), "--target-processes", "all"]
-    command = [*tool, sys.executable, str(script), str(job.folder), how]
+    # libraries ask the driver for functions that it has not: errors of its interface are none of a kernel
+    tool = ["compute-sanitizer", "--tool", job.tool, "--error-exitcode", str(FLAGGED), "--report-api-errors", "no"]
+    command = [*tool, "--target-processes", "all", sys.executable, str(script), str(job.folder), how]
     environment = os.environ | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "KGEN_CACHE": str(script.parent / "compiled")}
     try:
         done = subprocess.run(

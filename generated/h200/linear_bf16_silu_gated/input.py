@@ -16,6 +16,13 @@ def _layouts(M, N, K):
     }
 
 
+def _ranges(M, N, K):
+    """Return the range, its end excluded, of the inputs that have one of their own, such as indices."""
+    return {
+        "weight": (-0.03, 0.03),
+    }
+
+
 def _make_inputs(*, seed=0, offset=0, device="cuda", **extents):
     """Return the inputs by name, in the order of the reference's arguments.
 
@@ -23,7 +30,8 @@ def _make_inputs(*, seed=0, offset=0, device="cuda", **extents):
     rows and the guard bands hold NaN (integers: -1), so that a read of them shows.
     """
     generator = torch.Generator(device).manual_seed(seed)
-    return {name: _draw(*layout, offset, generator) for name, layout in _layouts(**extents).items()}
+    layouts, ranges = _layouts(**extents), _ranges(**extents)
+    return {name: _draw(*layout, offset, generator, ranges.get(name)) for name, layout in layouts.items()}
 
 
 def _band(strides, itemsize):
@@ -32,15 +40,18 @@ def _band(strides, itemsize):
     return -(-size // 256) * 256 // itemsize  # whole 256 bytes keep the address aligned
 
 
-def _draw(dtype, shape, strides, offset, generator):
+def _draw(dtype, shape, strides, offset, generator, between):
     """Return one tensor; axes of stride 0 repeat one slice."""
     device = generator.device
     own = [1 if stride == 0 else extent for extent, stride in zip(shape, strides, strict=True)]
-    if dtype.is_floating_point:
+    if not dtype.is_floating_point:
+        lowest, beyond = between or ((0, 2) if dtype == torch.bool else (-8, 8))
+        values = torch.randint(lowest, beyond, own, generator=generator, device=device).to(dtype)
+    elif between is None:
         values = torch.randn(own, generator=generator, device=device).to(dtype)
     else:
-        lowest, beyond = (0, 2) if dtype == torch.bool else (-8, 8)
-        values = torch.randint(lowest, beyond, own, generator=generator, device=device).to(dtype)
+        lowest, beyond = between
+        values = (lowest + (beyond - lowest) * torch.rand(own, generator=generator, device=device)).to(dtype)
     last = sum((extent - 1) * stride for extent, stride in zip(own, strides, strict=True)) if values.numel() else 0
     band = _band(strides, dtype.itemsize)
     count = band + offset + last + 1 + band
