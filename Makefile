@@ -26,6 +26,7 @@ test-all: test  ## what takes longer, too: random products emitted, legal candid
 	$(BIN)/python tests/gpu/random_gemms.py --dry-run --processes $(JOBS)
 	$(BIN)/python tests/gpu/soundness.py --dry-run --processes $(JOBS)
 	$(BIN)/python tests/gpu/soundness.py --converse --processes $(JOBS)
+	$(BIN)/python tests/cdna/soundness.py --processes $(JOBS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@
     python benchmarks/gemm.py --decode --out RECORDS         few rows against a weight; a kernel that only reads it, too
     python benchmarks/gemm.py --schedules 12 --out RECORDS   the best candidate of each of the 12 best schedules
     python benchmarks/gemm.py --host --out RECORDS           host time per call
-    python benchmarks/gemm.py --dtype float8_e4m3fn|int8 --shape 8192,8192,8192 --out RECORDS
+    python benchmarks/gemm.py --dtype float8_e4m3fn|int8|tf32|float32 --shape 8192,8192,8192 --out RECORDS
     python benchmarks/gemm.py --dry-run                      the plans; needs no GPU
 
 Each shape has a process of its own. All build at once; then they measure one after the other. Kernel and cuBLAS run in
@@ -32,7 +32,7 @@ from kgen.bench.statistics import geomean
 
 WORKER = Path(__file__).with_name("gemm_worker.py")
 TARGET = "h200"
-DTYPES = ("bfloat16", "float16", "float8_e4m3fn", "int8")  # of gemm_types.py
+DTYPES = ("bfloat16", "float16", "float8_e4m3fn", "int8", "tf32", "float32")  # of gemm_types.py
 PREPARE_SECONDS = 300.0
 MEASURE_SECONDS = 120.0
 

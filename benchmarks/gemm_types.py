@@ -81,4 +81,12 @@ COMPARISONS = {
         torch.float8_e4m3fn, "fp8_e4m3", "fp8", 0.01, 2, fp8_product, scaled_mm, wide=_WIDE_FP8
     ),
     "int8": Comparison(torch.int8, "int8", "int8", 0.0, 4, int8_product, int_mm),
+    "tf32": Comparison(torch.float32, "tf32", "tf32", 1e-3, 4),
+    "float32": Comparison(torch.float32, "fp32", "fp32_planes", 1e-5, 4),
 }
+
+
+def comparison(name: str) -> Comparison:
+    """Return the comparison of that name, and set torch's flag as it needs it."""
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    return COMPARISONS[name]

@@ -18,7 +18,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
 from choices import base_of, best_of, shown, write_choice
 from compare import compare, run_poisoned
-from gemm_types import COMPARISONS, Comparison, Kernel, product
+from gemm_types import Comparison, Kernel, comparison, product
 from workers import load_script
 
 import kgen
@@ -66,7 +66,7 @@ def prepare(
 ) -> dict[str, Any]:
     """Build the first plan of a shape twice, or its best candidates once each; nothing is measured."""
     started = time.perf_counter()
-    of = COMPARISONS[dtype]
+    of = comparison(dtype)
     empty = Prepared(*shape, of, ())
     made = _candidates(empty, target, candidates, one_of_each) if candidates else _twins(empty, target)
     wide = None if of.wide is None or candidates else kgen.build(of.wide[0], empty.tensors(0), target=target)

@@ -239,6 +239,7 @@ def _shares_of_product(ranked: RankedGemm) -> dict[str, float]:
         "exchange": ranked.waves * dict(ranked.terms).get("exchange", 0.0),  # of what a cluster's CTAs hold of a tile
         "epilogue": ranked.waves * ranked.term("epilogue"),
         "fill": ranked.term("fill"),
+        "cut": dict(ranked.terms).get("cut", 0.0),  # of fp32 operands into planes
         "launch": ranked.term("launch"),
     }
 

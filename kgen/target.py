@@ -29,7 +29,9 @@ from kgen.resources import targets_dir
 from kgen.target_yaml import YamlFile
 
 _PEAKS = {
-    **dict.fromkeys(("fp64", "fp64_matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"),
+    **dict.fromkeys(
+        ("fp64", "fp64_matrix", "fp32", "fp32_planes", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4"), "TFLOP/s"
+    ),
     "int8": "TOP/s",
 }
 # Quantities of a device file: section -> name -> unit.

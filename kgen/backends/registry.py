@@ -13,6 +13,7 @@ from kgen.errors.backend import NoBackendError
 from kgen.errors.dynamic import DynamicBackendError
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
+from kgen.planning.plan_gemm import gemm_plan
 from kgen.render import Page
 from kgen.spec.model import Spec
 from kgen.target import Device
@@ -43,11 +44,17 @@ class Backend:
         return (self.name, self.templates) == (arch.backend, arch.templates) and families <= self.families and fits
 
 
+def _view_product(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
+    """Print a product: as a program where its launch needs a workspace."""
+    with_workspace = any(v.workspace for v in gemm_plan(plan).variants)
+    return view_program(spec, programs, plan) if with_workspace else view_gemm(spec, programs, plan)
+
+
 _LOOPS = frozenset({"reduction", "pointwise"})
 BACKENDS = (
     Backend("flydsl", "gfx942", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
     Backend("flydsl", "gfx950", frozenset({"gemm"}), view_gemm_on_cdna, most_kernels=1),
-    Backend("cutedsl", "sm90", frozenset({"gemm"}), view_gemm, most_kernels=1, run_time_extent=True),
+    Backend("cutedsl", "sm90", frozenset({"gemm"}), _view_product, most_kernels=1, run_time_extent=True),
     Backend("cutedsl", "sm90", _LOOPS, view_loops),
     Backend("cutedsl", "sm90", _LOOPS | {"gemm", "attention"}, view_program),
     Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),

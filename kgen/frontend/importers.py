@@ -21,6 +21,7 @@ from kgen.errors.frontend import ImportedModuleError, NonTensorArgumentError, Re
 from kgen.frontend.dtypes import type_of
 from kgen.frontend.live_reference import execute, first_line, quiet
 from kgen.frontend.places import place_of_exception
+from kgen.ir.problem import Precision
 from kgen.spec.document import IDENTIFIER, NAME
 from kgen.spec.model import Case, InputSpec, Reference, ReferenceKind, Spec, default_tolerance
 from kgen.spec.reference_source import SourceText, parse_source, signature_of, with_defaults
@@ -97,8 +98,10 @@ def _spec(name: str, reference: Reference, arguments: tuple[str, ...], tensors: 
         argument = arguments[position] if position < len(arguments) else f"arg{position}"
         type_ = type_of(tensor, f"argument {argument}")
         inputs.append(InputSpec(argument, type_.dtype, type_.static_shape, strides=type_.strides))
-    dtypes = tuple(i.dtype for i in inputs)
-    return Spec(name, reference.file, reference, tuple(inputs), (), (Case(DEFAULT_CASE),), default_tolerance(dtypes))
+    precision = Precision.TF32 if torch.backends.cuda.matmul.allow_tf32 else Precision.DEFAULT
+    tolerance = default_tolerance(tuple(i.dtype for i in inputs), precision)
+    cases = (Case(DEFAULT_CASE),)
+    return Spec(name, reference.file, reference, tuple(inputs), (), cases, tolerance, precision=precision)
 
 
 def _argument_names(fn: Callable[..., object]) -> tuple[str, ...]:

@@ -20,8 +20,9 @@ from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Source, Target, write
 from kgen.frontend.rename import renamed
 from kgen.ir.attention import holds_two_products
+from kgen.ir.dtype import DType
 from kgen.ir.graph import OpGraph, ValueRef
-from kgen.ir.problem import Gather, Problem, ProblemTensor, TensorRole
+from kgen.ir.problem import Contract, Gather, Precision, Problem, ProblemTensor, TensorRole
 from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
@@ -137,12 +138,26 @@ def _problems(cut: Cut, spec: Spec) -> tuple[Problem, ...]:
     problems = []
     for position, group in enumerate(cut.groups):
         name = graph.name if len(cut.groups) == 1 else f"{graph.name}_{position}"
-        problem = _written(name, Source(graph, dict(external)), group)
+        problem = _precise(_written(name, Source(graph, dict(external)), group), spec)
         problems.append(renamed(problem, axis_names(problem, spec)))
         for target in group.targets:
             if target.role is TensorRole.OUTPUT and target.ref.name in cut.nodes:
                 external.setdefault(target.ref, ProblemTensor(target.name, target.type, TensorRole.INPUT))
     return tuple(problems)
+
+
+def _precise(problem: Problem, spec: Spec) -> Problem:
+    """Return the problem whose products of fp32 operands are taken as the spec asks."""
+    if spec.precision is Precision.DEFAULT:
+        return problem
+    definitions = problem.definitions()
+    body = tuple(
+        replace(s, precision=spec.precision)
+        if isinstance(s, Contract) and definitions[s.lhs].dtype is DType.FP32
+        else s
+        for s in problem.body
+    )
+    return replace(problem, body=body)
 
 
 def _written(name: str, source: Source, group: Group) -> Problem:

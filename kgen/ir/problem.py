@@ -89,18 +89,28 @@ class Load:
         return f"{self.result}:{self.dtype} = load {self.access}"
 
 
+class Precision(StrEnum):
+    """How products of fp32 operands are taken."""
+
+    DEFAULT = "default"  # as exact as sums in fp32 are
+    TF32 = "tf32"  # operands may be rounded to 10 bits behind the point
+    IEEE = "ieee"  # operands as they are, each product rounded once to fp32
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Sum of products of two values over `axes`, accumulated in `dtype`."""
+    """Sum of products of two values over `axes`, accumulated in `dtype`; `precision` is that of fp32 operands."""
 
     result: str
     lhs: str
     rhs: str
     axes: tuple[str, ...]
     dtype: DType
+    precision: Precision = Precision.DEFAULT
 
     def __str__(self) -> str:
-        return f"{self.result}:{self.dtype} = contract[{','.join(self.axes)}] {self.lhs}, {self.rhs}"
+        asked = f", {self.precision}" if self.precision is not Precision.DEFAULT else ""
+        return f"{self.result}:{self.dtype} = contract[{','.join(self.axes)}] {self.lhs}, {self.rhs}{asked}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kgen.ir.problem import Contract
+from kgen.ir.problem import Contract, Precision
 from kgen.package.limits import element_factor, rel_errs
 from kgen.package.parts import PackageParts
 from kgen.package.views import KernelTestView, WorkView
@@ -22,6 +22,8 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     peak_bytes, peak_bytes_source = _peak(device.decisive("quantities.memory_bandwidth"), "device memory")
     masked = hidden_inputs(parts)
     hidden = _names(i.name for i in parts.inputs if i.name in masked)
+    tf32 = spec.precision is Precision.TF32
+    exact = "TF32 or sums in bf16 would make the reference less exact than the kernel"
     integers = any(isinstance(s, Contract) and not s.dtype.is_float for p in parts.problems for s in p.body)
     return KernelTestView(
         title=spec.name,
@@ -41,6 +43,8 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
         peak_bytes_source=peak_bytes_source,
         work=tuple(WorkView(w.case, w.flops, w.bytes_read, w.bytes_written) for w in work_of(parts)),
         multiplies_integers=integers,
+        allow_tf32=repr(tf32),
+        tf32_reason="the spec asks for tf32; sums in bf16 would be less exact than the kernel's" if tf32 else exact,
         expected="exact_on_integers(reference.reference)" if integers else "reference.reference",
         updated=_names(i.name for i in parts.inputs if i.name in parts.updated),
         hidden=_hidden(hidden),

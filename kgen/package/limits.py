@@ -41,7 +41,10 @@ def rel_err_of(spec: Spec, dtype: DType) -> float:
 
     Where the spec leaves it at what its inputs' types give, a result of a coarser type has the limit of that.
     """
-    stated, usual = spec.tolerance.rel_err, default_tolerance(tuple(i.dtype for i in spec.inputs)).rel_err
+    stated, usual = (
+        spec.tolerance.rel_err,
+        default_tolerance(tuple(i.dtype for i in spec.inputs), spec.precision).rel_err,
+    )
     return stated if stated != usual else max(stated, default_tolerance((dtype,)).rel_err)
 
 

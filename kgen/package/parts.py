@@ -110,8 +110,12 @@ def results_of(program: Program) -> tuple[ProblemTensor, ...]:
 
 def product_dtype(plan: Plan) -> str:
     """Return the element type whose peak bounds the operations of a plan."""
-    products = (v for v in plan.variants if isinstance(v, GemmVariant | AttentionVariant))
-    return next((str(v.form.mma_dtype) for v in products), str(DType.FP32))
+    for v in plan.variants:
+        if isinstance(v, GemmVariant):
+            return "fp32_planes" if v.cuts else v.form.product_dtype
+        if isinstance(v, AttentionVariant):
+            return str(v.form.mma_dtype)
+    return str(DType.FP32)
 
 
 # Accesses to local memory of one sin, cos or tan on one element: the reduction of a large argument keeps a table there.
@@ -143,7 +147,7 @@ def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
     candidate, form = variant.choice.candidate, variant.form
     ops = (*form.a_ops.ops, *form.b_ops.ops, *form.epilogue_ops)
     on_tensor_cores = variant.load_path != "simt" and variant.facts.k > 0
-    mnemonic = arch.machine_code.mma_of(str(variant.form.mma_dtype))
+    mnemonic = arch.machine_code.mma_of("fp16" if variant.cuts else form.product_dtype)
     tma = variant.load_path == "tma"
     return Evidence(
         variant=variant.name,

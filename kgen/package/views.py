@@ -37,6 +37,8 @@ class KernelTestView:
     peak_bytes_source: str
     work: tuple[WorkView, ...]
     multiplies_integers: bool
+    allow_tf32: str
+    tf32_reason: str
     expected: str
     updated: str
     hidden: tuple[str, ...]  # names the inputs of which a mask hides elements; empty: none

@@ -152,7 +152,8 @@ def explain_gemm(facts: GemmFacts, device: Device, point: Mapping[str, Value]) -
 def _ranked(candidate: GemmCandidate, ranking: Ranking, row: int, dies: int) -> RankedGemm:
     tile, raster = ranking.tile, ranking.raster
     resources = {name: _us(getattr(tile, name)[row]) for name in RESOURCES}
-    parts = {"sum_parts": _us(tile.sum_parts[row])} if tile.sum_parts[row] else {}
+    others = {"sum_parts": tile.sum_parts[row], "cut": tile.cut[row]}
+    parts = {name: _us(time) for name, time in others.items() if time}
     starts = int(ranking.starts[row])
     once = {"fill": _us(starts * tile.fill[row]), **parts, "launch": _us(tile.launch)}
     exchange = {"exchange": _us(tile.exchange[row])} if tile.exchange[row] else {}

@@ -5,12 +5,15 @@ of a kernel write D in one way, rows along rows or along columns, since they sha
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
-from kgen.families.gemm.form import GemmForm
+from kgen.families.gemm.form import GemmForm, present
 from kgen.families.gemm.rules_facts import GemmFacts
+from kgen.ir.dtype import DType
+from kgen.ir.tensor import TensorType
 from kgen.planning.candidates import GemmCandidates, RankedGemm, solve_gemm
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
 from kgen.rules.model import Value
@@ -18,6 +21,8 @@ from kgen.target import Device
 
 _OF_BULK_LOADS = ("cluster_m", "cluster_n", "cluster_k", "resident")  # axes that no other load path has a choice of
 _OF_THE_STORE = ("store_path", "swap")  # axes that all variants of a kernel have alike
+PLANE_STEP = 64  # k of a plane is a multiple of it: whole k steps of every tile
+PLANE_ROWS = 8  # rows of a plane lie on 16 bytes, whichever axis is contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,31 @@ class GemmVariant(Variant):
     def resident(self) -> int:
         """How many CTAs one unit runs at once by choice."""
         return int(dict(self.choice.candidate.choices).get("resident", 1))
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a kernel before cuts the fp32 operands into planes of 16 bits."""
+        return _cuts(self.choice)
+
+    @property
+    def workspace(self) -> tuple[TensorType, ...]:
+        """The tensors that its launch writes and reads: planes of both operands; scales and states of their rows."""
+        if not self.cuts:
+            return ()
+        depth = _filled(self.form.k, PLANE_STEP)
+        sides = ((self.form.m, self.form.a.batch), (self.form.n, self.form.b.batch))
+        counts = [(rows, present(self.form.batch, batch)) for rows, batch in sides]
+        planes = sum(_filled(rows, PLANE_ROWS) * 2 * depth * entries for rows, entries in counts)
+        rows = 2 * sum(rows * entries for rows, entries in counts)
+        return (TensorType(DType.FP16, (planes,), (1,)), TensorType(DType.FP32, (rows,), (1,)))
+
+
+def _cuts(choice: RankedGemm) -> bool:
+    return dict(choice.candidate.derived).get("planes", 0) > 0
+
+
+def _filled(extent: int, step: int) -> int:
+    return -(-extent // step) * step
 
 
 def _swap_of(choice: RankedGemm) -> Value:
@@ -134,9 +164,22 @@ def plan_gemm(
         decided = next((request.fixed["swap"] for request in requests.values() if "swap" in request.fixed), 0)
         requests = {case: request.with_axes(swap=decided) for case, request in requests.items()}
         variants = _variants(forms, requests)
+    if len({v.cuts for v in variants}) > 1:
+        requests, variants = _of_one_engine(forms, requests)
     if len({v.store_path for v in variants}) > 1:
         variants = _variants(forms, {case: r.with_axes(store_path="direct") for case, r in requests.items()})
     return variants
+
+
+def _of_one_engine(
+    forms: Mapping[str, GemmForm], requests: Mapping[str, GemmRequest]
+) -> tuple[dict[str, GemmRequest], tuple[GemmVariant, ...]]:
+    """Return requests and variants that all cut their operands, or where one cannot, that all do not."""
+    for load_path in ("tma", "simt"):
+        decided = {case: request.with_axes(load_path=load_path) for case, request in requests.items()}
+        with suppress(NoLegalCandidateError):
+            return decided, _variants(forms, decided)
+    return dict(requests), _variants(forms, requests)
 
 
 def _variants(forms: Mapping[str, GemmForm], requests: Mapping[str, GemmRequest]) -> tuple[GemmVariant, ...]:
@@ -149,7 +192,8 @@ def _case(case: str, form: GemmForm, request: GemmRequest) -> tuple[GemmVariant,
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
     if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
         return (aligned,)
-    shared = {axis: value for axis, value in aligned.choice.candidate.choices if axis in _OF_THE_STORE}
+    kept = (*_OF_THE_STORE, "load_path") if aligned.cuts else _OF_THE_STORE
+    shared = {axis: value for axis, value in aligned.choice.candidate.choices if axis in kept}
     return (aligned, _fallback(case, form, request.with_axes(**shared)))
 
 

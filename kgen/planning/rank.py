@@ -46,7 +46,7 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active, side_by_side))
     starts = np.where(columns["cluster_k"] > 1, waves.waves, 1)
     per_tile = tile.mainloop + tile.exchange + tile.epilogue
-    total = tile.launch + starts * tile.fill + tile.sum_parts + waves.waves * per_tile
+    total = tile.launch + starts * tile.fill + tile.sum_parts + tile.cut + waves.waves * per_tile
     ctas = grid.clusters * grid.cluster_size
     area = ctas * columns["tile_m"] * columns["tile_n"] / (columns["split_k"] * columns["cluster_k"])
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)

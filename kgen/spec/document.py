@@ -194,6 +194,10 @@ class SpecDocument(_Block):
     incumbent: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="an existing kernel to compare with: file.py::name or module:name"
     )
+    precision: Literal["tf32", "ieee"] | None = Field(
+        default=None,
+        description="products of fp32 operands: tf32, as torch.backends.cuda.matmul.fp32_precision, or by FMA alone",
+    )
     operator: _OperatorName | None = Field(
         default=None, description="namespace::name: kernel.py registers itself with torch.library under it"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kgen.errors.base import Where
 from kgen.ir.dtype import DType
+from kgen.ir.problem import Precision
 from kgen.ir.tensor import ExtentRange, TensorType, row_major_strides
 
 Dimension = int | str  # a number, or the name of an extent
@@ -137,6 +138,7 @@ class Spec:
     fixed: tuple[FixedAxis, ...] = ()
     accepts: Accepts = Accepts()
     incumbent: Reference | None = None
+    precision: Precision = Precision.DEFAULT  # of products of fp32 operands
     operator: str | None = None  # "namespace::name" under which kernel.py registers itself with torch.library
     target_places: tuple[Where, ...] = field(default=(), compare=False)  # of `targets`, for messages
     dynamic: DynamicExtent | None = None
@@ -180,9 +182,11 @@ def ordered_strides(shape: tuple[int, ...], order: tuple[int, ...], leading: int
     return tuple(strides)
 
 
-def default_tolerance(dtypes: tuple[DType, ...]) -> Tolerance:
+def default_tolerance(dtypes: tuple[DType, ...], precision: Precision = Precision.DEFAULT) -> Tolerance:
     """Return the tolerance of the coarsest float type among the inputs; integers compare bit for bit."""
-    return Tolerance(max((_REL_ERR[d] for d in dtypes), default=0.0))
+    coarsest = max((_REL_ERR[d] for d in dtypes), default=0.0)
+    rounds = precision is Precision.TF32 and DType.FP32 in dtypes
+    return Tolerance(max(coarsest, _TF32_REL_ERR) if rounds else coarsest)
 
 
 # Limits on ||out - reference|| / ||reference||: the baseline contract's defaults for each element type.
@@ -195,3 +199,4 @@ _REL_ERR = {
     DType.FP32: 1e-5,
     DType.FP64: 1e-12,
 }
+_TF32_REL_ERR = 1e-3  # two operands, each off by 2^-11 of itself at most

@@ -12,6 +12,7 @@ from kgen.errors.spec import (
     ValuesError,
 )
 from kgen.ir.dtype import DType
+from kgen.ir.problem import Precision
 from kgen.ir.tensor import ExtentRange
 from kgen.spec.document import InputBlock, RangeBlock, SpecDocument
 from kgen.spec.dynamic import check_inputs, dynamic_extent, tested_cases
@@ -62,6 +63,7 @@ def resolve_spec(document: Document, checked: SpecDocument, folder: Path) -> Spe
         _fixed(document, checked, tuple(case.id for case in cases)),
         Accepts(16 if checked.accepts.base_alignment == 16 else 1),
         resolve_reference(document, ("incumbent",), incumbent, folder) if incumbent else None,
+        Precision(checked.precision or Precision.DEFAULT),
         checked.operator,
         tuple(document.where(("targets", position)) for position in range(len(checked.targets))),
         dynamic,
@@ -92,7 +94,8 @@ def _fixed_value(value: object) -> bool | int | str | tuple[int, ...]:
 
 
 def _tolerance(checked: SpecDocument, inputs: tuple[InputSpec, ...]) -> Tolerance:
-    default = default_tolerance(tuple(i.dtype for i in inputs))
+    precision = Precision(checked.precision or Precision.DEFAULT)
+    default = default_tolerance(tuple(i.dtype for i in inputs), precision)
     given = checked.tolerance
     return Tolerance(default.rel_err if given.rel_err is None else given.rel_err, given.atol)
 

@@ -131,6 +131,8 @@ def _test_view(name: str, fixture: Fixture, device: str) -> KernelTestView:
         peak_bytes_source="not measured",
         work=tuple(WorkView(case, *work) for case, (_, work) in fixture.cases.items()),
         multiplies_integers=False,
+        allow_tf32="False",
+        tf32_reason="TF32 would make the reference less exact than the kernel",
         expected="reference.reference",
         updated="",
         hidden=(),

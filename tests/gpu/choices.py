@@ -31,7 +31,7 @@ Point = Mapping[str, Value]
 class Product:
     """A reference and its operands: (shape, whether its last axes are exchanged in memory); `wide` ones are fp32.
 
-    `dtypes` are the types that it is tried in, by torch's names.
+    `dtypes` are the types that it is tried in, by torch's names; tf32 is float32 under torch's flag.
     """
 
     reference: Callable[..., torch.Tensor]
@@ -40,8 +40,9 @@ class Product:
     dtypes: tuple[str, ...] = ("bfloat16", "float16")
 
     def tensors(self, dtype: str, device: str, seed: int = 0) -> list[torch.Tensor]:
-        """Return random operands, scaled so that the product's elements are near 1."""
-        type_ = getattr(torch, dtype)
+        """Return random operands, scaled so that the product's elements are near 1, and set torch's flag for them."""
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        type_ = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
         made = []
         for place, (shape, exchanged) in enumerate(self.operands):
             generator = torch.Generator(device).manual_seed(1000 * seed + place)
@@ -125,7 +126,8 @@ SCALED = (((640, 512), False), ((512, 1024), True), ((640, 1), False), ((1024,),
 FEW_ROWS = (((13, 2080), False), ((2080, 1544), True))
 DEEP = (((136, 8208), False), ((8208, 264), True))
 GATED = (((640, 512), False), ((512, 1040), True), ((1040,), False), ((640, 520), False))
-FP8 = ("float8_e4m3fn",)
+FUSED = (((640, 512), False), ((512, 1024), True), ((1024,), False), ((640, 1), False), ((640, 1024), False))
+FP8, WORDS = ("float8_e4m3fn",), ("float32", "tf32")
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
     "fused": Product(
@@ -152,6 +154,10 @@ PRODUCTS = {
     "bytes-deep": Product(of_bytes, DEEP, dtypes=FP8),
     "integers-few-rows": Product(of_integers, FEW_ROWS, dtypes=("int8",)),
     "integers-deep": Product(of_integers, DEEP, dtypes=("int8",)),
+    "words": Product(plain, ALIGNED, dtypes=WORDS),
+    "words-fused": Product(fused, FUSED, dtypes=WORDS),
+    "words-mn-major": Product(plain, (((328, 333), True), ((333, 520), False)), dtypes=("float32",)),
+    "words-unaligned": Product(plain, (((333, 203), False), ((203, 265), False)), dtypes=("float32",)),
 }
 # What needs the most registers: products whose points outside of the rules are tried, besides those above.
 HEAVY = {

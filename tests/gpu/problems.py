@@ -100,7 +100,7 @@ def _gaps(count: int, dtype: torch.dtype, device: str) -> torch.Tensor:
 class GemmProblem:
     """A reference as text, and its operands in the order of the arguments.
 
-    `limit` of rel_err is None where the result's type gives it.
+    `limit` of rel_err is None where the result's type gives it; `allow_tf32` is torch's flag.
     """
 
     index: int
@@ -109,6 +109,7 @@ class GemmProblem:
     operands: tuple[Operand, ...]
     lines: tuple[str, ...]
     limit: float | None = None
+    allow_tf32: bool = False
 
     @property
     def source(self) -> str:

@@ -2,10 +2,10 @@
 
     python tests/gpu/random_gemms.py --out RECORDS          on the GPU; prints a table
     python tests/gpu/random_gemms.py --few --out RECORDS    those of few rows, and of few tiles over a long k, alone
-    python tests/gpu/random_gemms.py --types --out RECORDS  those of fp8 and int8 operands alone
+    python tests/gpu/random_gemms.py --types --out RECORDS  those of fp8, int8, tf32 and fp32 operands alone
     python tests/gpu/random_gemms.py --dry-run [--compile]  without one: emits every kernel, or compiles it too
 
-140 have bf16 or fp16 operands (`problems.py`), 80 those of the other types (`typed_problems.py`).
+140 have bf16 or fp16 operands (`problems.py`), 130 those of the other types (`typed_problems.py`).
 Each result is compared with the reference in float64: rel_err, dtype, shape, places of NaN and infinities, two runs
 bit for bit on poisoned results, inputs and the gaps between them unchanged.
 """
@@ -34,8 +34,10 @@ LIMIT_SECONDS = 90.0
 
 
 def problem_of(index: int) -> GemmProblem:
-    """Return the problem of that index."""
-    return typed_problem(index) if index >= FIRST_TYPED else problem(index)
+    """Return the problem of that index, and set torch's flag for it."""
+    found = typed_problem(index) if index >= FIRST_TYPED else problem(index)
+    torch.backends.cuda.matmul.allow_tf32 = found.allow_tf32
+    return found
 
 
 def run_problem(index: int) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--only", type=int, nargs="+", help="indices of problems")
     parser.add_argument("--few", action="store_true", help="only products of few rows, or of few tiles over a long k")
-    parser.add_argument("--types", action="store_true", help="fp8 and int8 operands alone")
+    parser.add_argument("--types", action="store_true", help="fp8, int8, tf32 and fp32 operands alone")
     parser.add_argument("--dry-run", action="store_true", help="emit only; needs no GPU")
     parser.add_argument("--compile", action="store_true", help="with --dry-run: compile each kernel and read its code")
     arguments = parser.parse_args()

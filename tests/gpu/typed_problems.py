@@ -1,4 +1,4 @@
-"""Random products of fp8 and int8 operands: problem `index` is the same in every run.
+"""Random products of fp8, int8, tf32 and fp32 operands: problem `index` is the same in every run.
 
 As `problems.py`: the type, the class of extents and the layouts turn at different speeds, the rest is drawn.
 """
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from problems import FEW, LAYOUTS, GemmProblem, draw_extents, extend, laid_out, product, shape_of
 
-FIRST, COUNT = 1000, 80  # indices that no problem of `problems.py` has
-FIRST_OF_FEW = FIRST + 55  # from here on: few rows, and few tiles over a long k, as bulk copies take them
+FIRST, COUNT = 1000, 130  # indices that no problem of `problems.py` has
+FIRST_OF_FEW = FIRST + 100  # from here on: few rows, and few tiles over a long k, as bulk copies take them
 EXTENTS = ("tiles", "ragged", "eights", "large", "m = 1", "deep", "n = 1", "ragged", "k = 1", "eights", "k = 0")
 PLAIN = ("operator", "mm", "matmul", "bmm")
 SPELLINGS = (*PLAIN, "linear without bias", "einsum", "linear", "addmm", "baddbmm")
@@ -26,14 +26,18 @@ class Operands:
     cast: str
     spellings: tuple[str, ...]
     limit: float
+    allow_tf32: bool = False
 
 
 TYPES = (
     Operands("float8_e4m3fn", "float32", SPELLINGS, 1e-3),
     Operands("int8", "int32", PLAIN, 1e-5),
+    Operands("float32", "", SPELLINGS, 1e-5),
+    Operands("float32", "", SPELLINGS, 1e-3, allow_tf32=True),
     Operands("float8_e5m2", "float32", SPELLINGS, 1e-3),
+    Operands("float32", "", SPELLINGS, 1e-5),
 )
-TYPES_OF_FEW = (*TYPES, TYPES[1])
+TYPES_OF_FEW = (*TYPES[:2], TYPES[4], TYPES[1], TYPES[0], *TYPES[2:4])
 
 
 def typed_problem(index: int) -> GemmProblem:
@@ -64,9 +68,9 @@ def _drawn(index: int, rng: random.Random) -> GemmProblem:
     if is_few:
         made = [replace(o, pad=o.pad // 16 * 16, offset=o.offset // 16 * 16) for o in made]
     operands = [replace(o, dtype=types.dtype if place < 2 else "float32") for place, o in enumerate(made)]
-    # an operand along k is the common case: bytes are multiplied so
-    operands[1] = replace(operands[1], columns=operands[1].columns or turn % 5 < 2 or is_few)
-    lines = [f"{name} = {name}.to(torch.{types.cast})" for name in "ab"] + [f"x = {expression}"]
+    if types.cast:  # an operand along k is the common case: bytes are multiplied so
+        operands[1] = replace(operands[1], columns=operands[1].columns or turn % 3 == 0 or is_few)
+    lines = [f"{name} = {name}.to(torch.{types.cast})" for name in "ab" if types.cast] + [f"x = {expression}"]
     limit: float | None = types.limit
     steps = rng.choice((0, 0, 1, 2))
     if types.cast == "int32" and steps:
@@ -78,4 +82,7 @@ def _drawn(index: int, rng: random.Random) -> GemmProblem:
         lines.append("x = x.to(torch.bfloat16)")
     if any("bfloat16" in line or "float16" in line for line in lines):
         limit = None
-    return GemmProblem(index, spelling, kind, tuple(operands), tuple(lines), limit)
+    if turn % 8 == 3 and types.dtype == "float32":
+        place = rng.randrange(2)
+        operands[place] = replace(operands[place], planted=True)
+    return GemmProblem(index, spelling, kind, tuple(operands), tuple(lines), limit, types.allow_tf32)

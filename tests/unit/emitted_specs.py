@@ -179,6 +179,17 @@ fixed:
   cluster_m: {value: 2, because: "two CTAs share B"}
 """
 
+FP32_SPEC = """
+name: fp32_spec
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: fp32}
+  b: {shape: [K, N], dtype: fp32, layout: col}
+extents: {M: 512, N: 256, K: 132}
+"""
+
 MODULE = """
 name: module
 reference: |
@@ -288,6 +299,8 @@ TEXTS = {
     "fixed": FIXED,
     "module": _module_spec(),
     **OF_RUN_TIME,
+    "tf32": FP32_SPEC + "precision: tf32\n",
+    "ieee": FP32_SPEC + "precision: ieee\n",
 }
 NAMES = (*FUNCTIONS, *TEXTS)
 

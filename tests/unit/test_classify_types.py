@@ -1,15 +1,20 @@
-"""Products of fp8 and int8 operands: what they are called, and which casts and scales become part of them."""
+"""Products of fp8, int8 and tf32 operands: what they are called, and which casts and scales become part of them."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
 from kgen.errors.frontend import UnsupportedOpError
 from kgen.families.classify import classify
+from kgen.families.gemm.facts import facts_of
 from kgen.families.gemm.form import GemmForm
+from kgen.families.gemm.rules import multiplies_tf32
 from kgen.frontend.importers import spec_from_callable
 from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
 from kgen.ir.pointwise import PointwiseOp
+from kgen.ir.problem import Precision
 from kgen.spec.model import Spec
 from kgen.target import load_device
 
@@ -20,14 +25,14 @@ def e(*shape: int, dtype: torch.dtype = FP32, columns: bool = False) -> torch.Te
     return torch.empty(shape[::-1], dtype=dtype).mT if columns else torch.empty(shape, dtype=dtype)
 
 
-def form_of(spec: Spec) -> GemmForm:
-    form = classify(lower(trace(spec, spec.cases[0]), spec).problems[0], load_device("h200"))
+def form_of(spec: Spec, device: str = "h200") -> GemmForm:
+    form = classify(lower(trace(spec, spec.cases[0]), spec).problems[0], load_device(device))
     assert isinstance(form, GemmForm)
     return form
 
 
-def spec_of(fn, *inputs: torch.Tensor) -> Spec:
-    return spec_from_callable(fn, inputs, name="case")
+def spec_of(fn, *inputs: torch.Tensor, precision: Precision = Precision.DEFAULT) -> Spec:
+    return replace(spec_from_callable(fn, inputs, name="case"), precision=precision)
 
 
 def scaled(a, b, s, t):
@@ -70,3 +75,34 @@ def test_bytes_are_multiplied_as_they_are() -> None:
     assert (ints.mma_dtype, ints.a_ops.ops) == ("int8", ())
     floats = form_of(spec_of(lambda a, b: a.float() @ b.float(), e(64, 32, dtype=INT8), e(32, 128, dtype=INT8)))
     assert floats.mma_dtype == "fp32" and floats.a_ops.ops  # sums of fp32 round: another product
+
+
+@pytest.mark.parametrize(
+    ("columns", "device", "name"),
+    [(True, "h200", "tf32"), (False, "h200", "fp32"), (True, "mi300x", "fp32")],
+)
+def test_tf32_is_taken_where_it_is_asked_for_and_can_be_read(columns: bool, device: str, name: str) -> None:
+    operands = (e(64, 32), e(32, 128, columns=columns))
+    assert form_of(spec_of(torch.matmul, *operands, precision=Precision.TF32), device).product_dtype == name
+    assert form_of(spec_of(torch.matmul, *operands), device).product_dtype == "fp32"
+
+
+def test_ieee_products_are_a_fact_of_fp32_alone() -> None:
+    words, halves = (e(64, 32), e(32, 128)), (e(64, 32, dtype=torch.half), e(32, 128, dtype=torch.half))
+    for operands, ieee in ((words, 1), (halves, 0)):
+        form = form_of(spec_of(torch.matmul, *operands, precision=Precision.IEEE))
+        assert (form.product_dtype in ("fp32", "fp16"), facts_of(form, 16).ieee) == (True, ieee)
+
+
+def test_of_callables_the_flag_of_torch_decides() -> None:
+    before = torch.backends.cuda.matmul.allow_tf32
+    try:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        spec = spec_from_callable(torch.matmul, (e(64, 32), e(32, 128)), name="case")
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    assert spec.precision is Precision.TF32 and spec.tolerance.rel_err == 1e-3
+
+
+def test_which_devices_multiply_tf32() -> None:
+    assert multiplies_tf32(load_device("h200")) and not multiplies_tf32(load_device("mi355x"))

@@ -159,7 +159,9 @@ def test_negative_tiles_are_outside_for_the_right_reason() -> None:
         ({"input_ops": 1}, {"tma_input_ops"}),
         ({"k": 0}, {"k_steps"}),
         ({"a_major": "mn", "in_dtype": "fp8_e4m3", "in_bytes": 1}, {"mn_major_bytes"}),
-        ({"in_dtype": "fp32", "in_bytes": 4}, {"wgmma_dtype"}),
+        ({"in_dtype": "fp64", "in_bytes": 8}, {"wgmma_dtype"}),
+        ({"in_dtype": "fp32", "in_bytes": 4, "ieee": 1}, {"planes_ieee"}),
+        ({"in_dtype": "fp32", "in_bytes": 4, "in_place": 1}, {"planes_in_place"}),
     ],
 )
 def test_facts_that_bulk_copies_cannot_serve(change: Mapping[str, Value], rules: set[str]) -> None:
@@ -248,13 +250,15 @@ def test_every_axis_value_is_reachable_on_the_hardware() -> None:
 def test_legal_sets_of_the_load_paths() -> None:
     def paths(facts: GemmFacts) -> set[Value]:
         legal = legal_set(facts, H100)
-        return {candidate_at(legal, row).value("load_path") for row in range(0, legal.count, 7)}
+        return {candidate_at(legal, row).value("load_path") for row in {*range(0, legal.count, 7), legal.count - 1}}
 
     assert paths(BF16) == {"tma"}
     assert paths(replace(BF16, b_align=2)) == paths(replace(BF16, input_ops=1)) == {"staged"}
-    assert paths(of_dtype("fp32")) == paths(replace(of_dtype("fp32"), b_align=4)) == {"simt"}
+    assert paths(of_dtype("fp32")) == paths(replace(of_dtype("fp32"), b_align=4)) == {"tma", "simt"}
+    assert paths(replace(of_dtype("fp32"), ieee=1)) == paths(replace(of_dtype("fp32"), in_place=1)) == {"simt"}
     assert paths(replace(BF16, k=0)) == {"simt"}
-    assert paths(of_dtype("int8")) == {"tma"}
+    assert paths(of_dtype("int8")) == paths(of_dtype("tf32")) == {"tma"}
+    assert paths(replace(of_dtype("tf32"), a_align=4)) == {"staged"}
     assert paths(replace(of_dtype("fp8_e4m3"), b_major="mn")) == {"staged"}  # wgmma reads bytes along k alone
 
 

@@ -184,3 +184,32 @@ def test_a_long_k_is_split_over_a_cluster_but_not_where_loads_pass_through_regis
     assert plan.variants[0].cluster_k > 4 and plan.variants[1].cluster_k == 1
     fixed = plan_of(form_of(F.linear, *FEW), fixed={"cluster_k": 4, "resident": 2})
     assert [(v.cluster_k, v.resident) for v in fixed.variants] == [(4, 2), (1, 1)]
+
+
+def words(*shape: int) -> torch.Tensor:
+    return e(*shape, dtype=FP32)
+
+
+def test_large_products_of_fp32_are_cut_into_planes_whatever_their_base() -> None:
+    plan = plan_of(form_of(product, words(4096, 4096), words(4096, 4096)))
+    assert [(v.load_path, v.cuts, v.guard) for v in plan.variants] == [("tma", True, ON_16), ("tma", True, ANY)]
+    assert len({v.workspace for v in plan.variants}) == 1
+    planes, rows = plan.variants[0].workspace
+    assert (planes.numel, rows.numel) == (2 * 2 * 4096 * 4096, 2 * 2 * 4096)  # rows: a root and a state of each
+
+
+def test_planes_of_ragged_and_shared_operands_fill_whole_steps_and_vectors() -> None:
+    form = form_of(torch.matmul, words(3, 515, 2049), words(2049, 1030))
+    (variant, *_) = plan_of(form).variants
+    assert variant.cuts and form.batch == ()  # the batch of A folds into its rows
+    planes, rows = variant.workspace
+    assert planes.numel == (1552 + 1032) * 2 * 2112 and rows.numel == 2 * (3 * 515 + 1030)
+
+
+def test_cases_of_fp32_share_an_engine() -> None:
+    small = form_of(product, words(128, 64), words(64, 128))
+    large = form_of(product, words(4096, 512), words(512, 4096))
+    assert [v.load_path for v in plan_of(small).variants] == ["simt"]
+    assert all(v.cuts for v in plan_of(small, large).variants)
+    empty = form_of(product, words(64, 0), words(0, 64))
+    assert {v.load_path for v in plan_of(empty, large).variants} == {"simt"}  # there is nothing to cut

@@ -147,6 +147,10 @@ def rules_default_b_direct(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    step_room = min(64, thread_regs / 4) if 64 % v.tile_k != 0 else 16 + staged_regs
+    direct_room = thread_regs / 4 if full == 1 else step_room
+    room = direct_room
     return (
         (
             "threads <= threads_per_cta",
@@ -189,9 +193,9 @@ def rules_default_b_direct(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -234,29 +238,20 @@ def rules_default_b_direct(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + direct_regs + 64 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + direct_regs + 64 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 
@@ -281,6 +276,9 @@ def rules_default_staged_any(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    staged_room = 16 + thread_regs / 8 if not (full != 1 or not (thread_regs <= 256 or in_transit > staged_regs)) else 8
+    room = staged_room
     return (
         (
             "threads <= threads_per_cta",
@@ -328,9 +326,9 @@ def rules_default_staged_any(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -368,29 +366,20 @@ def rules_default_staged_any(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + 48 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 

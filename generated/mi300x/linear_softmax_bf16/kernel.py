@@ -15,8 +15,8 @@ Kernel 0:
     2048 workgroups in 7 grid waves, 96% full
   Variant default_0_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies
     what came before.
-    tile 128x128x64, 2 stages, 2x2 warps of 16x16 MFMAs, 65536 bytes of LDS,
-    2048 workgroups in 7 grid waves, 96% full
+    tile 256x256x32, 2 stages, 2x4 warps of 32x32 MFMAs, 65536 bytes of LDS,
+    512 workgroups in 2 grid waves, 84% full
 
 Kernel 1:
   problem linear_softmax_bf16_1 [i:4096, r:8192]
@@ -306,23 +306,23 @@ VARIANTS_0 = (
         b_vector=8,
         d_vector=4,
     ),
-    # predicted 502.4 us, bound by staged: 7 grid waves, 96% full; any base address
-    # next best: 128x128x64, predicted 502.4 us
+    # predicted 334.6 us, bound by mma: 2 grid waves, 84% full; any base address
+    # next best: 256x256x32, predicted 334.6 us
     Variant_0(
         name="default_0_staged_any",
         **CASE_DEFAULT_0,
         load_path="staged",
-        tile_m=128,
-        tile_n=128,
-        tile_k=64,
+        tile_m=256,
+        tile_n=256,
+        tile_k=32,
         warps_m=2,
-        warps_n=2,
-        mma=16,
+        warps_n=4,
+        mma=32,
         stages=2,  # 65536 bytes of LDS in all
         split_k=1,
         group=8,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=1,  # with 64 registers of sums in each
+        waves=2,  # with 128 registers of sums in each
         a_vector=1,
         b_vector=1,
         d_vector=4,
@@ -351,6 +351,10 @@ def rules_default_0_b_direct_0(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    step_room = min(64, thread_regs / 4) if 4096 % v.tile_k != 0 else 16 + staged_regs
+    direct_room = thread_regs / 4 if full == 1 else step_room
+    room = direct_room
     return (
         (
             "threads <= threads_per_cta",
@@ -393,9 +397,9 @@ def rules_default_0_b_direct_0(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -438,29 +442,20 @@ def rules_default_0_b_direct_0(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "threads <= 512",
-            threads_0 <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + direct_regs + 64 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + direct_regs + 64 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 
@@ -485,6 +480,9 @@ def rules_default_0_staged_any_0(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    staged_room = 16 + thread_regs / 8 if not (full != 1 or not (thread_regs <= 256 or in_transit > staged_regs)) else 8
+    room = staged_room
     return (
         (
             "threads <= threads_per_cta",
@@ -532,9 +530,9 @@ def rules_default_0_staged_any_0(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -572,29 +570,20 @@ def rules_default_0_staged_any_0(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 4) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 4) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "threads <= 512",
-            threads_0 <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + 48 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 

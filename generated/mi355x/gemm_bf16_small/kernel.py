@@ -9,7 +9,7 @@ Variant default_async (a on 16 bytes, b on 16 bytes): operands are copied to LDS
   256 workgroups in 1 grid waves, 100% full
 Variant default_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies what
   came before.
-  tile 64x64x128, 2 stages, 2x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
+  tile 64x64x128, 2 stages, 4x4 warps of 16x16 MFMAs, 65536 bytes of LDS,
   256 workgroups in 1 grid waves, 50% full
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
@@ -111,14 +111,14 @@ VARIANTS = (
         tile_m=64,
         tile_n=64,
         tile_k=128,
-        warps_m=2,
+        warps_m=4,
         warps_n=4,
         mma=16,
         stages=2,  # 65536 bytes of LDS in all
         split_k=1,
         group=8,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=4,  # with 8 registers of sums in each
+        waves=4,  # with 4 registers of sums in each
         a_vector=1,
         b_vector=1,
         d_vector=4,
@@ -145,7 +145,10 @@ def rules_default_async(v):
     last_tiles = k_tiles - (v.split_k - 1) * part_tiles
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
-    addresses = 48 if 1024 % v.tile_k != 0 else 24
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    copied_room = thread_regs / 4 if thread_regs != 256 else 24 if 1024 % v.tile_k == 0 else 48
+    async_room = copied_room if full == 1 or thread_regs == 128 else 24
+    room = async_room
     return (
         (
             "threads <= threads_per_cta",
@@ -198,9 +201,9 @@ def rules_default_async(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -238,29 +241,22 @@ def rules_default_async(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "2 * acc_regs < thread_regs when load_path == async and (stages > 3 and thread_regs <= 256 or "
+            "thread_regs == 128)",
+            not (not (v.stages <= 3 or thread_regs > 256) or thread_regs == 128) or 2 * acc_regs < thread_regs,
+            "sums have one half of the registers and addresses the other, which the drain of many stages, and"
+            " any at 128, exceeds",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + addresses <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + addresses <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 
@@ -285,6 +281,9 @@ def rules_default_staged_any(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    staged_room = 16 + thread_regs / 8 if not (full != 1 or not (thread_regs <= 256 or in_transit > staged_regs)) else 8
+    room = staged_room
     return (
         (
             "threads <= threads_per_cta",
@@ -332,9 +331,9 @@ def rules_default_staged_any(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -372,35 +371,26 @@ def rules_default_staged_any(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
-        ),
-        (
-            "acc_regs < 128 when load_path == staged and split_k > 1 and (a_align < 16 or b_align < 16) and "
-            "thread_regs <= 256",
-            (v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when load_path == staged and input_ops == 0 and store_path == vector and mma == "
+            "16 and split_k > 1 and (a_align < 16 or b_align < 16) and thread_regs <= 256",
+            (v.mma != 16 or v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
             "a k step that is put together from pieces and starts where the part does needs what full sums leave",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + 48 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 

@@ -5,12 +5,12 @@ A is x, B is linear_weight; bf16 products, fp32 sums, bf16 result.
 Target: mi355x (gfx950, 256 compute units on 8 dies, each with an L2 of its own).
 Variant default_async (x on 16 bytes, linear_weight on 16 bytes, linear_bias on 16 bytes, scale on 16 bytes):
   operands are copied to LDS past the registers, while MFMA multiplies what came before.
-  tile 128x256x32, 6 stages, 1x4 warps of 16x16 MFMAs, 147456 bytes of LDS,
-  1024 workgroups in 4 grid waves, 100% full
+  tile 256x256x32, 5 stages, 2x2 warps of 16x16 MFMAs, 163840 bytes of LDS,
+  512 workgroups in 2 grid waves, 100% full
 Variant default_staged_any (any base address): operands pass through registers into LDS, while MFMA multiplies what
   came before.
-  tile 128x256x32, 2 stages, 2x4 warps of 32x32 MFMAs, 49152 bytes of LDS,
-  1024 workgroups in 2 grid waves, 100% full
+  tile 256x256x32, 2 stages, 2x4 warps of 32x32 MFMAs, 65536 bytes of LDS,
+  512 workgroups in 2 grid waves, 100% full
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: x bf16[2,2048,4096]; scale bf16[8192]; linear_weight bf16[8192,4096]; linear_bias bf16[8192]
@@ -88,47 +88,47 @@ CASE_DEFAULT = {  # case default
     "scale_stride": (0, 1),
 }
 VARIANTS = (
-    # predicted 145.9 us, bound by mma: 4 grid waves, 100% full; x on 16 bytes, linear_weight on 16 bytes, linear_bias
+    # predicted 144.1 us, bound by mma: 2 grid waves, 100% full; x on 16 bytes, linear_weight on 16 bytes, linear_bias
     # on 16 bytes, scale on 16 bytes
-    # next best: 128x256x32, predicted 145.9 us
+    # next best: 256x256x32, predicted 144.1 us
     Variant(
         name="default_async",
         **CASE_DEFAULT,
         load_path="async",
-        tile_m=128,
+        tile_m=256,
         tile_n=256,
         tile_k=32,
-        warps_m=1,
-        warps_n=4,
+        warps_m=2,
+        warps_n=2,
         mma=16,
-        stages=6,  # 147456 bytes of LDS in all
+        stages=5,  # 163840 bytes of LDS in all
         split_k=1,
         group=4,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=1,  # with 128 registers of sums in each
+        waves=1,  # with 256 registers of sums in each
         a_vector=8,
         b_vector=8,
         d_vector=4,
         linear_bias_vector=4,
         scale_vector=4,
     ),
-    # predicted 400.7 us, bound by staged: 2 grid waves, 100% full; any base address
-    # next best: 256x128x32, predicted 400.7 us
+    # predicted 290.3 us, bound by staged: 2 grid waves, 100% full; any base address
+    # next best: 256x256x32, predicted 290.3 us
     Variant(
         name="default_staged_any",
         **CASE_DEFAULT,
         load_path="staged",
-        tile_m=128,
+        tile_m=256,
         tile_n=256,
         tile_k=32,
         warps_m=2,
         warps_n=4,
         mma=32,
-        stages=2,  # 49152 bytes of LDS in all
+        stages=2,  # 65536 bytes of LDS in all
         split_k=1,
         group=4,  # keeps what one grid wave reads in the L2 of a die
         group_along="n",
-        waves=2,  # with 64 registers of sums in each
+        waves=2,  # with 128 registers of sums in each
         a_vector=1,
         b_vector=1,
         d_vector=4,
@@ -157,7 +157,10 @@ def rules_default_async(v):
     last_tiles = k_tiles - (v.split_k - 1) * part_tiles
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
-    addresses = 48 if 4096 % v.tile_k != 0 else 24
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    copied_room = thread_regs / 4 if thread_regs != 256 else 24 if 4096 % v.tile_k == 0 else 48
+    async_room = copied_room if full == 1 or thread_regs == 128 else 24
+    room = async_room
     return (
         (
             "threads <= threads_per_cta",
@@ -210,9 +213,9 @@ def rules_default_async(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -250,29 +253,22 @@ def rules_default_async(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
+            "2 * acc_regs < thread_regs when load_path == async and (stages > 3 and thread_regs <= 256 or "
+            "thread_regs == 128)",
+            not (not (v.stages <= 3 or thread_regs > 256) or thread_regs == 128) or 2 * acc_regs < thread_regs,
+            "sums have one half of the registers and addresses the other, which the drain of many stages, and"
+            " any at 128, exceeds",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
-        ),
-        (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + addresses <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + addresses <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 
@@ -297,6 +293,9 @@ def rules_default_staged_any(v):
     mma_chain = v.tile_k / inst_k
     read_ahead = min(2, row_bytes / step_bytes) * fragment_regs
     in_transit = 2 * staged_regs
+    full = 1 if not (v.mma != 16 or 2 * acc_regs != thread_regs) else 0
+    staged_room = 16 + thread_regs / 8 if not (full != 1 or not (thread_regs <= 256 or in_transit > staged_regs)) else 8
+    room = staged_room
     return (
         (
             "threads <= threads_per_cta",
@@ -344,9 +343,9 @@ def rules_default_staged_any(v):
             "256 accumulation registers, the other half of the file holds everything else",
         ),
         (
-            "lane_regs <= thread_regs",
-            lane_regs <= thread_regs,
-            "all warps of a workgroup share the four register files of a compute unit",
+            "lane_regs - 24 <= thread_regs",
+            lane_regs - 24 <= thread_regs,
+            "all warps of a workgroup share the four register files of a compute unit; addresses may be computed anew",
         ),
         (
             "last_tiles >= 1",
@@ -384,35 +383,26 @@ def rules_default_staged_any(v):
             "the products of a k step stand one after the other in the code",
         ),
         (
-            "acc_regs <= 128",
-            acc_regs <= 128,
-            "the compiler spills where sums fill one half of the register file",
+            "acc_regs < 256 when mma == 32",
+            v.mma != 32 or acc_regs < 256,
+            "tuples of sixteen sums leave gaps in the half of the register file that they fill",
         ),
         (
-            "acc_regs < 128 when (mma == 32 or stages > 3) and thread_regs <= 256",
-            (not (v.mma == 32 or v.stages > 3) or thread_regs > 256) or acc_regs < 128,
-            "sums of sixteen registers each leave gaps, and the drain of many stages holds addresses",
-        ),
-        (
-            "acc_regs < 128 when load_path == staged and split_k > 1 and (a_align < 16 or b_align < 16) and "
-            "thread_regs <= 256",
-            (v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
+            "acc_regs < 128 when load_path == staged and input_ops == 0 and store_path == vector and mma == "
+            "16 and split_k > 1 and (a_align < 16 or b_align < 16) and thread_regs <= 256",
+            (v.mma != 16 or v.split_k <= 1 or thread_regs > 256) or acc_regs < 128,
             "a k step that is put together from pieces and starts where the part does needs what full sums leave",
         ),
         (
-            "threads <= 512",
-            threads <= 512,
-            "more threads have 128 registers each, which ragged extents exceed",
+            "in_transit <= 240",
+            in_transit <= 240,
+            "pieces of a k step fill half of the registers, and the row of each that may lie outside is in scalar ones",
         ),
         (
-            "read_ahead + in_transit + direct_regs + addresses <= 256",
-            read_ahead + in_transit + 48 <= 256,
-            "what is no sum has one half of the register file",
-        ),
-        (
-            "acc_regs + read_ahead + in_transit + direct_regs + addresses <= thread_regs",
-            acc_regs + read_ahead + in_transit + 48 <= thread_regs,
-            "the compiler reads a fragment ahead, and holds what it turns or puts together twice",
+            "acc_regs + read_ahead + in_transit + direct_regs + room <= thread_regs",
+            acc_regs + read_ahead + in_transit + room <= thread_regs,
+            "the compiler reads a fragment ahead, holds what it turns or puts together twice, and has no room"
+            " to move in where sums fill half of the registers",
         ),
     )
 

@@ -17,6 +17,8 @@ from kgen.backends.cutedsl.gemm_dynamic import (
     with_value,
 )
 from kgen.backends.cutedsl.gemm_host import host_view, table_of_cases, table_of_values
+from kgen.backends.cutedsl.gemm_planes import CONSTANTS as PLANES_CONSTANTS
+from kgen.backends.cutedsl.gemm_planes import planes_texts, with_scales
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
 from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
@@ -39,6 +41,12 @@ from kgen.render import Page, render
 from kgen.spec.model import Spec
 
 _WARP_GROUP = "WARP_GROUP = 128  # threads that issue one wgmma together"
+_FMA = (
+    "SIDE = 16  # the CTA is a square of 16 x 16 threads",
+    "THREADS = SIDE * SIDE",
+    "QUAD = 4  # fp32 elements of one 16-byte smem access",
+    "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment",
+)
 _INT32_LIMIT = 2**31
 
 
@@ -75,7 +83,8 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
     of_case = {v.case: v for v in plan.variants}
     forms = {case: largest_form(v, plan) for case, v in of_case.items()}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
-    row_fields = fields_of(plan, next(iter(fused.values())))
+    row_fused = next(iter(fused.values()))
+    row_fields = fields_of(plan, row_fused)
     first_of_kind = {kind_of(v): v for v in plan.variants}
     return KernelView(
         title="",
@@ -89,7 +98,7 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         ),
         rows=tuple(with_value(row_view(v, plan), v, plan) for v in plan.variants),
         rules=tuple(gemm_rules(v, plan) for v in first_of_kind.values()),
-        sections=(*library_sections(device), *(_section(name, device) for name in section_templates(plan, device))),
+        sections=(*library_sections(device), *_sections(plan, device, len(row_fused))),
         host=(),
     )
 
@@ -98,6 +107,14 @@ def _own_text(view: KernelView, host: str, imports: tuple[str, ...]) -> tuple[st
     """Return statements that define every name of the file but those of the user's module."""
     made = ["Variant", "VARIANTS", *(c.constant for c in view.cases), *(f"rules_{r.load_path}" for r in view.rules)]
     return (*imports, *view.constants, *(f"{name} = None" for name in made), *view.sections, host)
+
+
+def _sections(plan: GemmPlan, view: DeviceView, fused: int) -> tuple[str, ...]:
+    """Return the device functions and launch functions in the order they stand; the epilogue reads `fused` tensors."""
+    if not plan.variants[0].cuts:
+        return tuple(_section(name, view) for name in section_templates(plan, view))
+    scaled = with_scales(view, fused)
+    return tuple(text for name in section_templates(plan, scaled) for text in planes_texts(name, view, scaled))
 
 
 def _section(template: str, view: DeviceView) -> str:
@@ -157,9 +174,10 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = kinds & {"tma", "split", "gated"} or view.stores_by_tma
+    by_tma = kinds & {"tma", "split", "gated", "planes"} or view.stores_by_tma
     lines = [
-        f"from dataclasses import dataclass{', replace' if 'split' in kinds or plan.dynamic else ''}",
+        *(["from collections.abc import Callable"] if "planes" in kinds else []),
+        f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} or plan.dynamic else ''}",
         f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
         "from importlib.metadata import version",
         "from math import gcd, prod" if "staged" in kinds else "from math import prod",
@@ -169,7 +187,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         *LOADED_IMPORTS,
     ]
-    if kinds & {"tma", "split", "gated", "staged"}:
+    if kinds & {"tma", "split", "gated", "staged", "planes"}:
         units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:
@@ -185,16 +203,7 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     form = plan.variants[0].form
     out, sums = f"OUT = {ELEMENT_TYPES[form.d.dtype]}", f"ACC = {ELEMENT_TYPES[sum_dtype(form)]}"
     if plan.variants[0].load_path == "simt":
-        lines = [
-            out,
-            sums,
-            _index(plan),
-            "SIDE = 16  # the CTA is a square of 16 x 16 threads",
-            "THREADS = SIDE * SIDE",
-            "QUAD = 4  # fp32 elements of one 16-byte smem access",
-        ]
-        pad = "PAD = 4  # fp32 elements between smem rows: spreads a column over the banks, keeps 16-byte alignment"
-        return (*lines, pad) if plan.variants[0].facts.k else tuple(lines)
+        return (out, sums, _index(plan), *(_FMA if plan.variants[0].facts.k else _FMA[:-1]))
     product = product_of(form)
     lines = [
         *run_time_constants(plan),
@@ -205,6 +214,8 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "MMA_M = 64  # rows of one wgmma instruction",
         f"MMA_K = {product.k}  # k of one wgmma instruction on {product.bits}-bit operands",
     ]
+    if plan.variants[0].cuts:
+        return (*lines, _index(plan), *_FMA, *PLANES_CONSTANTS)
     return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
+from kgen.backends.cutedsl.gemm_planes import OF_FMA
 from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
-from kgen.backends.cutedsl.gemm_types import SIMT, Product, product_of, sum_dtype
+from kgen.backends.cutedsl.gemm_types import PLANES, SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
 from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
 from kgen.backends.source.lines import bracketed
@@ -68,12 +69,18 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         box_sums=sums.of_box,
         sums=sums.in_box if by_tma else sums.in_row,
         sum_names=sums.names,
+        tma_atoms=(*_tma_atom("a", "m", "n", multiplied), *_tma_atom("b", "n", "m", multiplied)),
+        to_a=multiplied.written.format("sA"),
+        to_b=multiplied.written.format("sB"),
+        first_fused="*fused, " if fused else "",
     )
 
 
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
-    if not shares_units(plan) and all(_multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated")):
+    if not shares_units(plan) and all(
+        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes")
+    ):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
         )
@@ -109,7 +116,7 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     """Return the names of the section templates in the order they stand in the file."""
     kinds = tuple(dict.fromkeys(kind_of(v) for v in plan.variants))
     tail = (["matrix_view"] if view.fused else []) + (["epilogue_ops"] if view.has_epilogue else [])
-    kernels = [f"kernel_{kind}" for kind in kinds] + [f"launch_{kind}" for kind in kinds]
+    kernels = [name for kind in kinds for name in _kernels(kind)] + [f"launch_{kind}" for kind in kinds]
     match kinds:
         case ("simt",):
             names = ["simt_tiles", "simt_load", "simt_mainloop", *tail, "simt_store", *kernels]
@@ -130,6 +137,11 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 
 
+def _kernels(kind: str) -> tuple[str, ...]:
+    """Return the templates of what one kind of launch runs."""
+    return ("kernel_tma", *OF_FMA, "cut_operand") if kind == "planes" else (f"kernel_{kind}",)
+
+
 def _loads(kind: str, gated: bool) -> tuple[str, ...]:
     """Return the templates that bring operands to smem for one kind of kernel."""
     match kind:
@@ -139,6 +151,8 @@ def _loads(kind: str, gated: bool) -> tuple[str, ...]:
             return ("of_operand", "load_split")
         case "gated":
             return ("of_operand", "load_gated")
+        case "planes":
+            return ("of_operand", "load_planes")
     return ("staged_ops", "copy_tile", "batch_offset", "load_staged_gated" if gated else "load_staged")
 
 
@@ -158,8 +172,8 @@ def library_sections(view: DeviceView) -> tuple[str, ...]:
 
 def _input_ops(ops: InputOps, multiplied: Product) -> tuple[tuple[str, ...], str]:
     """Return the statements and the result, which has the type that goes to smem."""
-    if multiplied is not SIMT and not ops.ops:
-        return (), "x0"
+    if multiplied not in (SIMT, PLANES) and not ops.ops:
+        return (), multiplied.moved
     names = {"as loaded": "x0", ops.source: "x1"}
     lines = ("x1 = x0.to(cutlass.Float32)", *print_ops(ops.ops, names))
     return lines, multiplied.rounded.format(names[ops.result])
@@ -200,6 +214,15 @@ def _mma_op(multiplied: Product) -> tuple[str, ...]:
     source, major = "warpgroup.OperandSource.SMEM", "OperandMajorMode.K"
     items = (*multiplied.types.split(", "), "(MMA_M, n, MMA_K)", source, major, major)
     return bracketed(f"op = {multiplied.op}(", items, ")", indent=4)
+
+
+def _tma_atom(operand: str, outer: str, shared_along: str, multiplied: Product) -> tuple[str, ...]:
+    """Return the statement that makes the descriptor of A or B."""
+    matrix = f"m{operand.upper()}"
+    box = f"cute.slice_({operand}_layout(v), (None, None, 0))"
+    items = [f"load_{operand}", matrix, box, f"(v.tile_{outer}, v.tile_k)", f"num_multicast=v.cluster_{shared_along}"]
+    items += ["internal_type=IN"] if multiplied.rounds_bulk_loads else []
+    return bracketed(f"tma_{operand}, {matrix} = cpasync.make_tiled_tma_atom(", items, ")", indent=4)
 
 
 def _operand_pointer(name: str, offset: int, multiplied: Product) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER
 from kgen.backends.cutedsl.gemm_dynamic_host import accepted_lines, described_lines, dynamic_plan_view, symbolic_program
+from kgen.backends.cutedsl.gemm_planes import WORKSPACE
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_types import passed_as_bytes
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, PlanView, SignatureView
@@ -123,7 +124,7 @@ def signature(
     made: frozenset[str],
     d: str = "d",
 ) -> SignatureView:
-    """Return what a variant is compiled for: its operands, then D, the program's one result, under the name `d`."""
+    """Return what a variant is compiled for: its operands, D, the program's one result, as `d`, and its workspace."""
     types = {a.name: a.type for a in program.arguments}
     aligned = dict(variant.guard.base_align) | dict.fromkeys(made, RESULT_ALIGN_BYTES)
     as_bytes = passed_as_bytes(variant.form)
@@ -131,6 +132,7 @@ def signature(
     tensors = [_tensor(names[t], passed[t], max(aligned.get(t, 1), passed[t].dtype.bytes)) for t in operands]
     result, is_aligned = _result(program), variant.store_path == "tma" or program.results[0] in made
     tensors.append(_tensor(d, result, RESULT_ALIGN_BYTES if is_aligned else result.dtype.bytes))
+    tensors += [_tensor(n, type_, RESULT_ALIGN_BYTES) for n, type_ in zip(WORKSPACE, variant.workspace, strict=False)]
     return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))
 
 

@@ -59,9 +59,12 @@ _STORE_FIELDS = (
     FieldView("store_n", "int", "  # columns of one TMA store"),
     FieldView("store_buffers", "int", ""),
 )
-_STAGED_FIELDS = (
+_VECTOR_FIELDS = (
     FieldView("a_vector", "int = 1", "  # elements of one load: divides leading dimension, extent and base"),
     FieldView("b_vector", "int = 1", ""),
+)
+_STAGED_FIELDS = (
+    *_VECTOR_FIELDS,
     FieldView("in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"),
 )
 
@@ -80,13 +83,13 @@ def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView
         return (*(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "batch", "d_stride")), *extra, *_TILE_FIELDS)
     problem = (
         _PROBLEM_FIELDS
-        if kinds & {"tma", "split", "gated"}
+        if kinds & {"tma", "split", "gated", "planes"}
         else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
     )
     if "simt" in kinds:
         return (*problem, *extra, *_TILE_FIELDS)
     store = _STORE_FIELDS if plan.variants[0].store_path == "tma" else ()
-    staged = _STAGED_FIELDS if "staged" in kinds else ()
+    staged = _STAGED_FIELDS if "staged" in kinds else _VECTOR_FIELDS if "planes" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
     return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
@@ -111,10 +114,13 @@ def shares_units(plan: GemmPlan) -> bool:
 def kind_of(variant: GemmVariant) -> str:
     """Return which kernel text serves a variant: its load path, or `no_k` without k.
 
-    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products.
+    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products, `planes` of fp32
+    operands.
     """
     if variant.facts.k == 0:
         return "no_k"
+    if variant.cuts:
+        return "planes"
     if variant.form.products == 2 and variant.load_path == "tma":
         return "gated"
     return "split" if variant.cluster_k > 1 else variant.load_path
@@ -165,10 +171,11 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
     if variant.store_path == "tma":
         values.append(ValueView("store_n", str(candidate.number("store_n"))))
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))
-    if variant.load_path == "staged":
+    if variant.load_path == "staged" or variant.cuts:
         form, aligns = variant.form, (variant.facts.a_align, variant.facts.b_align)
         a_align, b_align = reversed(aligns) if variant.is_exchanged else aligns
         values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, a_align))))
         values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, b_align))))
+    if variant.load_path == "staged":
         values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
     return tuple(values)

@@ -23,6 +23,9 @@ class DeviceView:
     `mma_k` products. `along_k` tells whether neighbouring threads load along k, `zero` is an element beyond an
     operand's edge. `columns` counts those of a tile of D, `sums` and `sum_names` are what an element of D is made of,
     in accumulators and in the epilogue; `box_sums` finds those of a box. `b_pointer` is a tuple of two for a gate.
+    `tma_atoms` make the descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
+    `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
+    computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
     `starts_apart`: tiles start at a k step of their own, `start`.
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
@@ -60,12 +63,18 @@ class DeviceView:
     box_sums: tuple[str, ...]
     sums: str
     sum_names: str
+    tma_atoms: tuple[str, ...]
+    to_a: str
+    to_b: str
     start: str
     extent: str = ""
     row: str = "v"
     at_launch: tuple[str, ...] = ()
     at_start: tuple[str, ...] = ()
     in_row: str = ""
+    planes: str = ""
+    sides: str = ""
+    first_fused: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,10 @@ def _product(source: ProductSource[GemmPlan]) -> Product:
         template=f"{GEMM_FOLDER}/kernel.py.j2",
         view=view_kernel(source.plan, program),
         variants=tuple(variant(v) for v in source.plan.variants),
-        arguments=tuple(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
+        arguments=(
+            *(passed_tensor(shown[t], t in as_bytes) for t in (*operands, d)),
+            *(shown[t] for t in source.workspace),
+        ),
         tensors=frozenset((*operands, d)),
     )
 

@@ -18,6 +18,9 @@ _LOADS = {
     "fixed order through each other's smem",
     "gated": "operands arrive by TMA, one producer warp; consumer warp groups multiply rows of A by rows of both Bs "
     "with one wgmma, so that a thread has both sums of each of its elements of D",
+    "planes": "a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11 lo; these arrive by TMA, one "
+    "producer warp; consumer warp groups sum hi hi' + 2^-11 (hi lo' + lo hi') with wgmma; a last kernel computes with "
+    "fp32 FMA the tiles whose range two planes cannot hold",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
@@ -36,8 +39,8 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
         body = f"epilogue({product}, {product.replace('B[', 'B2[')})"
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
-        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}{_second(form, names)}; {form.mma_dtype} products, "
-        f"{sum_dtype(form)} sums, {form.d.dtype} result.",
+        f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}{_second(form, names)}; "
+        f"{form.product_dtype} products, {sum_dtype(form)} sums, {form.d.dtype} result.",
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
         "the grid follows the SMs of the device that it runs on.",

@@ -49,7 +49,7 @@ class ProductSource(Generic[PlanT]):
     """A product or an attention among kernels: the plan of it alone, and for each case the program of it alone.
 
     `number` is its place in launch order, `shown` are the names of all tensors in the host function, `made` those
-    that the host function allocates, `workspace` those of its parts, where an attention splits its keys.
+    that the host function allocates, `workspace` those that the launch itself fills.
     """
 
     number: int
@@ -57,7 +57,7 @@ class ProductSource(Generic[PlanT]):
     programs: Mapping[str, Program]
     shown: Mapping[str, str]
     made: frozenset[str]
-    workspace: tuple[str, ...]
+    workspace: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:

@@ -3,7 +3,7 @@
 import ast
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgen.backends.source.lines import LINE, bracketed
@@ -61,7 +61,12 @@ def numbered(statements: Sequence[Statement], number: int) -> dict[str, Statemen
     while any(s.name + suffix in used for s in statements):
         suffix += "_"
     names = {s.name: s.name + suffix for s in statements}
-    return {s.name: Statement(names[s.name], fitted(_renamed(s.text, names)), s.is_block) for s in statements}
+    return {s.name: Statement(names[s.name], renamed(s.text, names), s.is_block) for s in statements}
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with other names for what it binds and reads, and its lines broken anew."""
+    return fitted(_renamed(text, names))
 
 
 def fitted(text: str) -> str:
@@ -124,7 +129,7 @@ def _broken(code: str, indent: int) -> tuple[str, ...]:
     return bracketed(code[:start], items_of(inside), code[end:], indent)
 
 
-def _renamed(text: str, names: dict[str, str]) -> str:
+def _renamed(text: str, names: Mapping[str, str]) -> str:
     lines = text.splitlines()
     for row, spans in _spans(text, names).items():
         for start, end, name in reversed(spans):
@@ -132,7 +137,7 @@ def _renamed(text: str, names: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _spans(text: str, names: dict[str, str]) -> dict[int, list[_Span]]:
+def _spans(text: str, names: Mapping[str, str]) -> dict[int, list[_Span]]:
     """Return where the names stand, by line."""
     found: dict[int, list[_Span]] = {}
     tokens, depth = list(tokens_of(text)), 0

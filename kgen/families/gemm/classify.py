@@ -18,7 +18,7 @@ from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAcce
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
-from kgen.ir.problem import Const, Contract, Definition, Load, Map, Problem, Store
+from kgen.ir.problem import Const, Contract, Definition, Load, Map, Precision, Problem, Store
 
 HALVES = frozenset({DType.BF16, DType.FP16})  # every target multiplies them
 MAX_BATCH_MODES = 3  # a TMA tensor has at most five dimensions, two of them are the tile's
@@ -39,13 +39,14 @@ class _Strides:
         return self.along.get(fold[-1], 0) if fold else 0
 
 
-def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES) -> GemmForm:
+def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES, *, has_tf32: bool = False) -> GemmForm:
     """Return the GEMM that a Problem is.
 
-    `narrow` are the types whose widened values are multiplied as they were before. Raises an `UnsupportedError` naming
-    what stands in the way when it is not exactly one matrix product, or two that share an operand.
+    `narrow` are the types whose widened values are multiplied as they were before; `has_tf32`: the device multiplies
+    tf32, of operands along k alone. Raises an `UnsupportedError` naming what stands in the way when it is not exactly
+    one matrix product, or two that share an operand.
     """
-    return _Classifier(problem, narrow).run()
+    return _Classifier(problem, narrow, has_tf32).run()
 
 
 def strides_of(problem: Problem, access: Access) -> _Strides:
@@ -66,9 +67,10 @@ def strides_of(problem: Problem, access: Access) -> _Strides:
 class _Classifier:
     """The steps of one classification over one Problem."""
 
-    def __init__(self, problem: Problem, narrow: frozenset[DType]) -> None:
+    def __init__(self, problem: Problem, narrow: frozenset[DType], has_tf32: bool) -> None:
         self.problem = problem
         self.narrow = narrow
+        self.has_tf32 = has_tf32
         self.definitions = problem.definitions()
         self.extents = static_extents(problem)
 
@@ -85,16 +87,18 @@ class _Classifier:
         m, n, batch = self.roles(a, b, d, load_strides)
         k = self.fold_k(self.live(product.axes), a, b)
         fold = (m, n, k, batch)
+        mma_dtype = self.mma_dtype(a_ops, b_ops, *more)
+        matrices = self.matrix(a, m, fold), self.matrix(b, n, fold)
         return GemmForm(
             m=self.extent(m),
             n=self.extent(n),
             k=self.extent(product.axes),
             batch=tuple(self.extent(f) for f in batch),
-            a=self.matrix(a, m, fold),
-            b=self.matrix(b, n, fold),
+            a=matrices[0],
+            b=matrices[1],
             a_ops=a_ops,
             b_ops=b_ops,
-            mma_dtype=self.mma_dtype(a_ops, b_ops, *more),
+            mma_dtype=mma_dtype,
             accumulator=product.result,
             epilogue_loads=tuple(
                 EpilogueLoad(load.result, self.output(s, fold)) for load, s in zip(loads, load_strides, strict=True)
@@ -102,8 +106,16 @@ class _Classifier:
             epilogue_ops=epilogue_ops,
             result=store.value,
             d=self.written(d, fold),
+            precision=self.precision(product, mma_dtype, matrices),
             second=self.second(more[0], products[1], b_ops, b, fold) if more else None,
         )
+
+    def precision(self, product: Contract, dtype: DType, matrices: tuple[MatrixAccess, ...]) -> Precision:
+        """Return how fp32 operands are multiplied: rounding to tf32 needs both of them along k."""
+        if dtype is not DType.FP32:
+            return Precision.DEFAULT
+        can_round = self.has_tf32 and all(matrix.k == 1 for matrix in matrices)
+        return Precision.DEFAULT if product.precision is Precision.TF32 and not can_round else product.precision
 
     def statements(self) -> tuple[list[Contract], Store]:
         """Return the product, or the two of a gate, and the store."""

@@ -81,7 +81,8 @@ class TileTime:
     """Microseconds of one tile: what each resource alone would take, mainloop, exchange and epilogue; once: the rest.
 
     `exchange` adds up what the CTAs of a cluster hold of one tile; such CTAs start anew for each tile, so that `fill`
-    counts as often. `sum_parts` is the second kernel of a split along k, with what the first one writes for it.
+    counts as often. `sum_parts` is the second kernel of a split along k, with what the first one writes for it. `cut`
+    are the kernels that make planes of operands before the product, and that look for what these cannot hold after it.
     """
 
     mma: Array
@@ -95,6 +96,7 @@ class TileTime:
     epilogue: Array
     fill: Array
     sum_parts: Array
+    cut: Array
     launch: float
 
 
@@ -203,6 +205,7 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
         epilogue=_epilogue(columns, facts, device, launch.active),
         fill=_fill(columns, facts, device, launch.active),
         sum_parts=_sum_parts(columns, facts, device),
+        cut=_cut(columns, facts, device),
         launch=device.value("fitted.launch"),
     )
 
@@ -271,6 +274,16 @@ def _sum_parts(columns: Columns, facts: GemmFacts, device: Device) -> Array:
     """Return the time of writing all parts of a split along k, and of the kernel that sums them; 0 without a split."""
     moved = 2 * facts.m * facts.n * facts.batch * PARTIAL_BYTES * columns["split_k"]
     return np.where(columns["split_k"] > 1, moved / _memory_rate(device) + device.value("fitted.launch"), 0.0)
+
+
+def _cut(columns: Columns, facts: GemmFacts, device: Device) -> Array:
+    """Return the time of cutting both operands into planes and of the kernel after them; 0 without planes.
+
+    Each operand is read twice, for its rows' largest values first; the planes have as many bytes as it.
+    """
+    moved = 3 * (facts.m + facts.n) * facts.k * facts.in_bytes * facts.batch
+    kernels = 3 * device.value("fitted.launch")
+    return np.where(columns["planes"] > 0, moved / _memory_rate(device) + kernels, 0.0)
 
 
 def _exchange(columns: Columns, device: Device) -> Array:

@@ -4,6 +4,7 @@ from math import gcd
 
 from kgen.families.gemm.form import GemmForm, MatrixAccess
 from kgen.families.gemm.rules_facts import GemmFacts, copies_of
+from kgen.ir.problem import Precision
 
 MAX_ALIGN_BYTES = 16  # no rule asks for more
 
@@ -19,7 +20,7 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         n=form.n * form.products,
         k=0 if form.is_empty else form.k,
         batch=form.batch_count,
-        in_dtype=str(form.mma_dtype),
+        in_dtype=form.product_dtype,
         out_dtype=str(form.d.dtype),
         in_bytes=form.mma_dtype.bytes,
         out_bytes=form.d.dtype.bytes,
@@ -35,7 +36,13 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         ),
         promo=copies_of(form.mma_dtype),
         products=form.products,
+        ieee=int(form.precision is Precision.IEEE),
+        in_place=int(form.d.tensor in _read(form)),
     )
+
+
+def _read(form: GemmForm) -> frozenset[str]:
+    return frozenset((form.a.tensor, form.b.tensor, *(load.source.tensor for load in form.epilogue_loads)))
 
 
 def _major(operand: MatrixAccess) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from kgen.ir.dtype import DType
-from kgen.ir.problem import Map
+from kgen.ir.problem import Map, Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,13 @@ class GemmForm:
     epilogue_ops: tuple[Map, ...]
     result: str
     d: OutputAccess
+    precision: Precision = Precision.DEFAULT  # of products of fp32 operands
     second: SecondProduct | None = None
+
+    @property
+    def product_dtype(self) -> str:
+        """What the rules and the device files call the products: an element type, or tf32."""
+        return "tf32" if self.precision is Precision.TF32 else str(self.mma_dtype)
 
     @property
     def family(self) -> str:
@@ -138,8 +144,8 @@ class GemmForm:
     @property
     def bytes(self) -> int:
         """Fewest bytes moved through device memory: each operand read once, the output written once."""
-        a = self.m * self.k * self.a.dtype.bytes * _present(self.batch, self.a.batch)
-        b = self.n * self.k * self.b.dtype.bytes * _present(self.batch, self.b.batch) * self.products
+        a = self.m * self.k * self.a.dtype.bytes * present(self.batch, self.a.batch)
+        b = self.n * self.k * self.b.dtype.bytes * present(self.batch, self.b.batch) * self.products
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
         return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
 
@@ -148,7 +154,8 @@ def _transposed(access: OutputAccess) -> OutputAccess:
     return replace(access, m=access.n, n=access.m)
 
 
-def _present(extents: tuple[int, ...], strides: tuple[int | None, ...]) -> int:
+def present(extents: tuple[int, ...], strides: tuple[int | None, ...]) -> int:
+    """Return how many entries of the batch an operand has: all along a mode, or one that they share."""
     count = 1
     for extent, stride in zip(extents, strides, strict=True):
         count *= extent if stride is not None else 1

@@ -29,13 +29,19 @@ def narrow_products(device: Device) -> frozenset[DType]:
     return frozenset(dtype for dtype in types if _is_multiplied(dtype, device))
 
 
-def _is_multiplied(dtype: DType, device: Device) -> bool:
+@cache
+def multiplies_tf32(device: Device) -> bool:
+    """Return whether the kernels for a device multiply fp32 operands rounded to tf32."""
+    return _is_multiplied(DType.FP32, device, "tf32")
+
+
+def _is_multiplied(dtype: DType, device: Device, name: str = "") -> bool:
     sums = dtype.accumulator
     facts = GemmFacts(
         m=_TRIED,
         n=_TRIED,
         k=_TRIED,
-        in_dtype=str(dtype),
+        in_dtype=name or str(dtype),
         in_bytes=dtype.bytes,
         promo=copies_of(dtype),
         out_dtype=str(sums),

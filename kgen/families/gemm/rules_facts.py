@@ -23,6 +23,8 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "fused": (0, 1),
     "promo": (1, 2),
     "products": (1, 2),
+    "ieee": (0, 1),
+    "in_place": (0, 1),
 }
 # Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
 # number of stages.
@@ -50,6 +52,7 @@ OPTIONAL_COLUMNS: Mapping[str, int] = {
     "shares": 1,  # CTAs of those that finish a part of the tile each
     "exchange_bytes": 0,  # that arrive in the smem of such a CTA
     "resident": 1,  # CTAs that one unit runs at once by choice
+    "planes": 0,  # of 16 bits that a kernel before cuts fp32 operands into
     "swap": 0,  # 1 where tile_m lies along n, and tile_n along m
 }
 DEVICE_FIELDS = (
@@ -85,7 +88,8 @@ class GemmFacts:
     address and every non-unit stride, in bytes. `fused`: the epilogue computes.
     `epilogue_load_bytes` counts what the epilogue reads per element of D.
     `promo` is 2 where accumulation keeps a second copy. `products` is 2 for a gate: n and tile_n count the rows of both
-    Bs, and D has half as many columns.
+    Bs, and D has half as many columns. `ieee`: fp32 operands are multiplied as they are. `in_place`: D is a tensor that
+    the kernel reads, too.
     """
 
     m: int
@@ -106,6 +110,8 @@ class GemmFacts:
     epilogue_load_bytes: float = 0
     promo: int = 1
     products: int = 1
+    ieee: int = 0
+    in_place: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
