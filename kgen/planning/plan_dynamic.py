@@ -88,7 +88,9 @@ def _source(spec: Spec, form: GemmForm, extent: DynamicExtent) -> tuple[str, int
 
 def _product(forms: tuple[Form, ...], extent: DynamicExtent) -> GemmForm:
     if len(forms) == 1 and isinstance(forms[0], GemmForm):
-        return forms[0]
+        if forms[0].mma_dtype.bytes <= 2:
+            return forms[0]
+        raise DynamicProgramError(where=extent.where, extent=extent.name, found="the product is one of fp32")
     kernels = " and ".join(f.family for f in forms)
     found = f"the kernel is a {kernels}" if len(forms) == 1 else f"there are {len(forms)} kernels ({kernels})"
     raise DynamicProgramError(where=extent.where, extent=extent.name, found=found)
@@ -127,9 +129,6 @@ def _class(form: DynamicForm, extent: DynamicExtent, request: GemmRequest, base_
         return legal, rank_gemm(legal.columns, facts, request.device).total
 
     choice = choose(extent.range, solved, limits)
-    if any(dict(plan)["load_path"] == "simt" for plan in choice.plans):
-        found = "the product runs on ordinary cores"
-        raise DynamicProgramError(where=extent.where, extent=extent.name, found=found)
     return _Class(request, base_align, base_align >= MAX_ALIGN_BYTES, choice)
 
 
