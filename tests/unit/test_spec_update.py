@@ -52,7 +52,11 @@ def test_comments_order_and_spelling_stay(file: Path) -> None:
     assert [p.name for p in file.parent.iterdir()] == ["two.yaml"]
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "specs").glob("*.yaml")))
+# Cases of an extent of run time share their plans: nothing is decided for one of them.
+NAMES = sorted(p.name for p in (ROOT / "specs").glob("*.yaml") if "dynamic" not in p.name)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_specs_of_this_repository_change_nowhere_else(name: str, tmp_path: Path) -> None:
     text = (ROOT / "specs" / name).read_text()
     file = tmp_path / name

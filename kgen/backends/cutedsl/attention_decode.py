@@ -40,6 +40,7 @@ def decode_view(variant: AttentionVariant, whole: bool) -> DecodeView:
     sliding = form.keys.lengths is not None and form.keys.lengths.sliding
     length, place = ", length" if masks else "", ", batch" if prefill.places_scores else ""
     passed = f"tma_q, mQ, tma_k, mK, tma_v, mV{lengths}{table}{outputs}".split(", ")
+    placed = f", where{place}" if place else ""
     return DecodeView(
         combines=combines,
         measures=measures,
@@ -80,9 +81,10 @@ def decode_view(variant: AttentionVariant, whole: bool) -> DecodeView:
         pingpong=False,
         masks_always=True,
         place=place,
-        placed=f", where{place}" if place else "",
+        placed=placed,
         step_parameters=f"v, pipes, reads, where{place}{length}{prefill.fused}",
         modifies=prefill.modifies,
+        modified=(f"self.modify(v{placed}{prefill.fused})",) if prefill.modifies else (),
         places_scores=prefill.places_scores,
         score_lines=prefill.score_lines,
         score_result=prefill.score_result,
@@ -122,7 +124,13 @@ def decode_templates(view: DecodeView) -> Sections:
     ops = (f"{FOLDER}/modify.py.j2",) if view.modifies else ()
     stores = ("store_part", "combine") if view.combines else ("store",)
     return Sections(
-        variant=(f"{FOLDER}/items.py.j2", f"{PREFILL}/layouts.py.j2", f"{PREFILL}/operands.py.j2"),
+        variant=(
+            f"{FOLDER}/items.py.j2",
+            *((f"{FOLDER}/pages.py.j2",) if view.paged else ()),
+            *((f"{FOLDER}/row_at.py.j2",) if view.row_words else ()),
+            f"{PREFILL}/layouts.py.j2",
+            f"{PREFILL}/operands.py.j2",
+        ),
         before=(
             *((f"{PREFILL}/of_tensor.py.j2",) if view.coordinates else ()),
             f"{PREFILL}/tma_views.py.j2",
@@ -133,7 +141,7 @@ def decode_templates(view: DecodeView) -> Sections:
         consumer=(*CONSUMER[:2], *ops, *CONSUMER[2:]),
         after=(
             *((f"{PREFILL}/epilogue_ops.py.j2",) if view.epilogue_lines else ()),
-            *(f"{FOLDER}/{name}.py.j2" for name in (*stores, "consume", "kernel", "launch")),
+            *(f"{FOLDER}/{name}.py.j2" for name in (*stores, "consume", "consume_item", "kernel", "launch")),
         ),
     )
 

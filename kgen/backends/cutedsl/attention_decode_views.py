@@ -62,6 +62,7 @@ class DecodeView:
     placed: str
     step_parameters: str
     modifies: bool
+    modified: Lines
     places_scores: bool
     score_lines: Lines
     score_result: str

@@ -47,6 +47,7 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
     edges = form.keys.exact and (has_most or has_least)
     own_o = variant.choice.candidate.value("o_path") == "own"
     fused, place = ", fused" if form.score_loads else "", ", tile" if "m" in arguments else ""
+    placed = f", where{place}" if place else ""
     return AttentionView(
         longest_first=has_most,
         block_bounds=_block_bounds(form, edges),
@@ -54,10 +55,12 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
         q_read=("pipe_q.consumer_release(read_q)", "read_q.advance()") if own_o else (),
+        q_left=() if own_o else ("read_q, _, _ = reads", "pipes[0].consumer_release(read_q)", "read_q.advance()"),
         o_free=(f"{_WAIT}  # the rows of the tile before have left", _MEET) if own_o else (f"{_MEET}  # Q is read",),
         o_sent=() if own_o else (_WAIT,),
         o_last=(_WAIT,) if own_o else (),
         modifies=modifies(form),
+        modified=(f"self.modify(v{placed}{fused})",) if modifies(form) else (),
         places_scores="m" in arguments,
         score_lines=score,
         score_result=result,
@@ -75,7 +78,7 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         q_at="group, *batch" if whole else "*q_at",
         k_at="*batch" if whole else "*k_at",
         v_at="*batch" if whole else "*v_at",
-        placed=f", where{place}" if place else "",
+        placed=placed,
         masks_always=False,
         step_parameters=f"v, masked, pipes, reads, where{place}{fused}",
         loop_words=", masked ones" if has_least and edges else "",

@@ -64,12 +64,12 @@ class AttentionView:
     as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and
     those that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
     smem of its own, which `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has
-    left, and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
+    left (`q_left`), and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
     many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all three
     are laid out as `layout_words` say. `q_at`, `k_at` and `v_at` are the coordinates of a head, which `coordinates`
     make where a tensor has not all of them.
 
-    `modifies`: scores have operations other than scale and mask, printed in `score_lines`; where these read the place
+    `modifies`: scores have operations other than scale and mask, printed in `score_lines` and called by `modified`; where these read the place
     of a score, `placed` passes it, as ", name". `mask_lines` make the condition `inside`, also
     from what `length` names, with `query` as the query of element i; `masks_always`: every block is masked.
     `exp2_scale` is what a score is multiplied with in exp2.
@@ -81,10 +81,12 @@ class AttentionView:
     own_o: bool
     staged_words: str
     q_read: Lines
+    q_left: Lines
     o_free: Lines
     o_sent: Lines
     o_last: Lines
     modifies: bool
+    modified: Lines
     places_scores: bool
     score_lines: Lines
     score_result: str
