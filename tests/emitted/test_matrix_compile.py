@@ -7,11 +7,14 @@ import emitted_specs
 import pytest
 
 from kgen.check import CheckResult, check_packages
+from kgen.check.evidence import KernelEvidence
+from kgen.check.result import VariantEvidence
 from kgen.package.write import write_package
+from kgen.planning.plan_gemm import GemmVariant
 
 pytestmark = pytest.mark.emitted
 
-ENGINES = {"bf16": "HGMMA", "fp16": "HGMMA", "fp8_e4m3": "QGMMA", "int8": "IGMMA"}
+ENGINES = {"bf16": "HGMMA", "fp16": "HGMMA", "fp8_e4m3": "QGMMA", "int8": "IGMMA", "fp32": "HGMMA", "tf32": "HGMMA"}
 
 
 def show(result: CheckResult, done: int, total: int) -> None:
@@ -34,10 +37,19 @@ def test_all_compile_as_planned(results: dict[str, CheckResult]) -> None:
     assert not findings, os.linesep.join(findings)
 
 
+def product_of(variant: GemmVariant, evidence: VariantEvidence) -> KernelEvidence:
+    """Return the kernel that multiplies: of one that cuts its operands the one on tensor cores, else the only one."""
+    if variant.cuts:
+        (kernel,) = (kernel for kernel in evidence.kernels if kernel.mma)
+    else:
+        (kernel,) = evidence.kernels
+    return kernel
+
+
 def test_the_engine_is_the_planned_one(results: dict[str, CheckResult]) -> None:
     for name, result in results.items():
         for variant, evidence in zip(emitted_specs.plan_of(name).variants, result.variants, strict=True):
-            (kernel,) = evidence.kernels
+            kernel = product_of(variant, evidence)
             found = {sites.kind for sites in kernel.mma}
             engine = {ENGINES[variant.facts.in_dtype]} if variant.load_path != "simt" else set()
             assert found == engine, f"{name}, {evidence.variant}"
@@ -57,6 +69,8 @@ def test_an_mma_shape_follows_the_tile(results: dict[str, CheckResult]) -> None:
                 continue
             candidate = variant.choice.candidate
             n = candidate.size.n // candidate.number("wg_n")
-            depth = 32 // variant.facts.in_bytes  # a wgmma reads 32 bytes along k
-            shapes = {sites.shape.split(".")[0] for sites in evidence.kernels[0].mma}
+            depth = (
+                16 if variant.cuts else 32 // variant.facts.in_bytes
+            )  # a wgmma reads 32 bytes along k, of planes fp16
+            shapes = {sites.shape.split(".")[0] for sites in product_of(variant, evidence).mma}
             assert shapes == {f"64x{n}x{depth}"}, f"{name}, {evidence.variant}: {shapes}"

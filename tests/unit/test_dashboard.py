@@ -96,10 +96,11 @@ def test_the_golden_measurements_say_their_band_and_have_the_verdicts_of_their_r
     for row in golden().rows:
         file = GENERATED / row.device / row.name / "measured" / "report.json"
         if file.is_file():
-            (case,) = json.loads(file.read_text())["cases"]
-            assert str(row.verdict) == case["comparison"]["verdict"]
+            found = [case["comparison"] for case in json.loads(file.read_text())["cases"]]
+            assert str(row.verdict) in {comparison["verdict"] for comparison in found}
             assert "parity band" in row.latest[0].how
-            assert row.speed and row.speed.median == pytest.approx(1 / case["comparison"]["ratio"]["median"])
+            if len(found) == 1:
+                assert row.speed and row.speed.median == pytest.approx(1 / found[0]["ratio"]["median"])
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------

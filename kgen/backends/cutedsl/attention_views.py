@@ -60,19 +60,19 @@ class BlockLoopView:
 class AttentionView:
     """What the templates of device code and of the launch function read.
 
-    `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
-    as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and
-    those that need no mask. `first` is what the consumers call the first block. `own_o`: O is staged in
-    smem of its own, which `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has
-    left (`q_left`), and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
-    many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all three
-    are laid out as `layout_words` say. `q_at`, `k_at` and `v_at` are the coordinates of a head, which `coordinates`
-    make where a tensor has not all of them.
+    `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)),
+    each as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and those that need
+    no mask. `first` is what the consumers call the first block. `own_o`: O is staged in smem of its own, which
+    `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has left (`q_left`),
+    and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
+    many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all
+    three are laid out as `layout_words` say. `q_at`, `k_at` and `v_at` are the coordinates of a head, which
+    `coordinates` make where a tensor has not all of them.
 
-    `modifies`: scores have operations other than scale and mask, printed in `score_lines` and called by `modified`; where these read the place
-    of a score, `placed` passes it, as ", name". `mask_lines` make the condition `inside`, also
-    from what `length` names, with `query` as the query of element i; `masks_always`: every block is masked.
-    `exp2_scale` is what a score is multiplied with in exp2.
+    `modifies`: scores have operations other than scale and mask, printed in `score_lines` and called by `modified`;
+    where these read the place of a score, `placed` passes it, as ", name". `mask_lines` make the condition
+    `inside`, also from what `length` names, with `query` as the query of element i; `masks_always`: every block is
+    masked. `exp2_scale` is what a score is multiplied with in exp2.
     """
 
     longest_first: bool
