@@ -121,5 +121,6 @@ def test_a_driver_in_c_is_asked_as_it_is_documented(libraries: Path, tmp_path: P
         "compute_units": 132,
         "memory_bytes": 150754820096,
         "smem_bytes_per_cta": 232448,
+        "address": "00000000:1B:00.0",
     }
     assert found["versions"] == ["13.0", "580.95.05"]
