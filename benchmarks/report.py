@@ -2,7 +2,7 @@
 
     python benchmarks/report.py RECORDS [--to docs/measurements.md]
 
-A part whose record is missing says so: nothing is filled in.
+A part without a record stays as it was, or says that it was never measured: nothing is filled in.
 """
 
 import argparse
@@ -13,7 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
+
 from report_attention import attention, attention_candidates, attention_random, sanitizer, table
+from sections import renewed
 from shapes import is_large
 
 Record = dict[str, Any]
@@ -284,6 +287,11 @@ PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
     "attention_random": ("Random attention problems", "tests/gpu/attention_random.py", attention_random),
     "random_programs": ("Random programs", "tests/gpu/random_programs.py", random_programs),
     "random_gemms": ("Random products", "tests/gpu/random_gemms.py", random_gemms),
+    "random_gemms_types": (
+        "Random products of fp8, int8, tf32 and fp32",
+        "tests/gpu/random_gemms.py --types",
+        random_gemms,
+    ),
     "public_cases": ("Public bug reports", "tests/gpu/public_cases.py", public_cases),
     "sanitizer": ("Packages under compute-sanitizer", "tests/gpu/sanitizer.py", sanitizer),
     "soundness": ("Legal candidates", "tests/gpu/soundness.py", soundness),
@@ -303,17 +311,16 @@ def made_on(record: Record) -> str:
     return f"`{record['command']}`: {device}; {versions}; {record['date']}."
 
 
-def document(folder: Path) -> str:
-    """Return the whole text."""
-    parts = [INTRODUCTION]
+def document(folder: Path, before: str) -> str:
+    """Return the whole text: the parts that the folder has records of anew, the others as they were `before`."""
+    written, lacking = {}, {}
     for name, (heading, command, text) in PARTS.items():
+        lacking[heading] = f"## {heading}\n\nNot measured yet: `python {command} --out RECORDS`.\n"
         path = folder / f"{name}.json"
         if path.is_file():
             record = json.loads(path.read_text(encoding="utf-8"))
-            parts.append(f"## {heading}\n\n{made_on(record)}\n\n{text(record)}\n")
-        else:
-            parts.append(f"## {heading}\n\nNot measured yet: `python {command} --out RECORDS`.\n")
-    return "\n".join(parts)
+            written[heading] = f"## {heading}\n\n{made_on(record)}\n\n{text(record)}\n"
+    return renewed(INTRODUCTION, before, written, lacking)
 
 
 def main() -> int:
@@ -322,7 +329,8 @@ def main() -> int:
     parser.add_argument("records", type=Path, help="folder of the records")
     parser.add_argument("--to", type=Path, default=DOCUMENT)
     arguments = parser.parse_args()
-    arguments.to.write_text(document(arguments.records), encoding="utf-8")
+    before = arguments.to.read_text(encoding="utf-8") if arguments.to.exists() else ""
+    arguments.to.write_text(document(arguments.records, before), encoding="utf-8")
     return 0
 
 

@@ -5,6 +5,7 @@ timing of the second arm.
 """
 
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ LIMIT_SECONDS = 90.0  # from one event to the next: a DSL compiles in seconds, a
 LONG_LIMIT_SECONDS = 600.0  # an extension may be built when it is imported; others may be timing
 ORDER = "A B B A"
 Events = Mapping[str, Mapping[str, Any]]
+_FOLDERS = re.compile(r"(?<![\w.])(?:/[^/\s:\"']+)+/")  # of absolute paths; file names stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,8 @@ def _without_paths(event: Mapping[str, Any]) -> dict[str, Any]:
     kept = dict(event)
     if "libraries" in kept:
         kept["libraries"] = [Path(path).name for path in kept["libraries"]]
+    if "error" in kept:
+        kept["error"] = _FOLDERS.sub("", kept["error"])
     return kept
 
 

@@ -18,6 +18,7 @@ from compare import tensors_of
 from copying import copies, paired, with_faster_copy
 from sharding import is_of_the_device, reason_of
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
 from workers import load_script
 
 import kgen
@@ -49,10 +50,11 @@ def number_of(path: str) -> int:
 def emit(path: str) -> dict[str, Any]:
     """Emit a problem from its own file and, where the harness casts its inputs, from the file with that cast.
 
-    Of the second the kernel is checked. Returns the bytes of the inputs and results.
+    Of the second the kernel is checked. Returns the bytes of the inputs and results, and the operations of products.
     """
-    inputs, results = sizes(path)
-    found: dict[str, Any] = {"input_bytes": inputs, "result_bytes": results, "faults": [], "refused": False}
+    inputs, results, flops = sizes(path)
+    found: dict[str, Any] = {"input_bytes": inputs, "result_bytes": results, "flops": flops}
+    found |= {"faults": [], "refused": False}
     file = Path(path)
     try:
         kgen.emit(file, target=TARGET, folder=folder_of(path))
@@ -94,12 +96,12 @@ def is_cast(path: str) -> bool:
     )
 
 
-def sizes(path: str) -> tuple[int, int]:
-    """Return the bytes of the inputs and of the results, without drawing any."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
+def sizes(path: str) -> tuple[int, int, int]:
+    """Return the bytes of the inputs and of the results, and the operations of products, without drawing any."""
+    with FakeTensorMode(allow_non_fake_inputs=True), FlopCounterMode(display=False) as counter:
         inputs = drawn(path)
         results = tensors_of(made(module_of(path), path)(*inputs))
-    return sum(nbytes(x) for x in inputs), sum(nbytes(x) for x in results)
+    return sum(nbytes(x) for x in inputs), sum(nbytes(x) for x in results), counter.get_total_flops()
 
 
 def nbytes(value: Any) -> int:
@@ -197,27 +199,29 @@ def changed_states(new: torch.nn.Module, original: torch.nn.Module) -> list[tupl
     return [(name, fault) for name, theirs, ours in pairs for fault in differences(ours, theirs)]
 
 
-def measure(path: str, turns: int) -> dict[str, Any]:
-    """Time the emitted Model, itself again, torch.compile and a copy of as many bytes in one round robin."""
+def measure(path: str, turns: int, peer: str) -> dict[str, Any]:
+    """Time the emitted Model, itself again, torch and a copy of as many bytes in one round robin.
+
+    `peer` is `eager` or `torch.compile`.
+    """
     original, new = _CHECKED.pop(path)
     with torch.no_grad():
-        found = _timed(path, original, new, turns)
+        found = _timed(path, original if peer == "eager" else _compiled(original), new, turns)
     _free()
     return {**found, "faults": []}
 
 
-def _timed(path: str, original: torch.nn.Module, new: torch.nn.Module, turns: int) -> dict[str, Any]:
+def _timed(path: str, peer: Callable[..., Any], new: torch.nn.Module, turns: int) -> dict[str, Any]:
     with on_gpu():
         first = drawn(path)
-    compiled = _compiled(original)
-    traffic = sum(map(nbytes, (*first, *tensors_of(compiled(*first)))))
+    traffic = sum(map(nbytes, (*first, *tensors_of(peer(*first)))))
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     count = 1 if traffic >= MANY_L2 * l2 else set_count(traffic, l2)
     sets: list[Tensors] = [tuple(first)]
     with on_gpu():
         sets += [tuple(drawn(path)) for _ in range(count - 1)]
     _free()
-    functions: dict[str, Callable[..., Any]] = {"kgen": new, "twin": new, "torch.compile": compiled}
+    functions: dict[str, Callable[..., Any]] = {"kgen": new, "twin": new, "peer": peer}
     replays = {name: capture(function, sets, traffic / 4e6) for name, function in functions.items()}
     replays |= copies(traffic, count, traffic / 4e6)
     samples = round_robin(list(replays.values()), turns)
@@ -229,16 +233,16 @@ def said(times: dict[str, list[float]], traffic: int) -> dict[str, Any]:
     """Return what the samples say; a ratio is the other's time over kgen's, turn by turn."""
     ours = times["kgen"]
     found = {}
-    for name in ("twin", "torch.compile", "copy"):
+    for name in ("twin", "peer", "copy"):
         ratio = interval([other / one for other, one in zip(times[name], ours, strict=True)])
         found[name] = [ratio.median, ratio.low, ratio.high]
     return {
         "us": median(ours),
         "us_spread": spread(ours),
         "tb_s": traffic / median(ours) / 1e6,
-        "compile_us": median(times["torch.compile"]),
+        "peer_us": median(times["peer"]),
         "copy_us": median(times["copy"]),
-        "ratio": found["torch.compile"],
+        "ratio": found["peer"],
         "fraction": found["copy"],
         "band": max(1 - found["twin"][1], found["twin"][2] - 1, 0.0),
     }

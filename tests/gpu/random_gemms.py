@@ -176,7 +176,11 @@ def main() -> int:
     print(f"{len(rows)} jobs, {len(wrong)} wrong, {time.perf_counter() - started:.0f} s")
     if arguments.out:
         summary = {"jobs": len(rows), "wrong": len(wrong), "seconds": round(time.perf_counter() - started)}
-        write_record(arguments.out, "random_gemms", {"summary": summary, "rows": rows})
+        write_record(
+            arguments.out,
+            "random_gemms_types" if arguments.types else "random_gemms",
+            {"summary": summary, "rows": rows},
+        )
     return 1 if wrong else 0
 
 

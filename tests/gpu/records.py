@@ -49,14 +49,14 @@ def write_record(folder: Path, name: str, body: dict[str, Any]) -> Path:
 
 
 def _shown(arguments: list[str]) -> list[str]:
-    """Return the command's words with its script relative to the checkout, and without the place of the records."""
+    """Return the command's words with its script relative to the checkout, without the place of records and folders."""
     script = Path(arguments[0]).resolve()
     root = Path(__file__).resolve().parents[2]
     words = [script.relative_to(root).as_posix() if script.is_relative_to(root) else script.name, *arguments[1:]]
     if "--out" in words:
         place = words.index("--out")
         del words[place : place + 2]
-    return words
+    return [Path(word).name if Path(word).is_absolute() else word for word in words]
 
 
 def _nvidia_smi() -> str | None:
@@ -70,7 +70,7 @@ def _nvidia_smi() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return "; ".join(dict.fromkeys(done.stdout.strip().splitlines()))  # a line a GPU, most often alike
 
 
 def _version(name: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import kgen
 from kgen.bench.gpu_lock import GpuLock
 from kgen.bench.measure import ArmSource, Measured, Measurer, Request
 from kgen.errors.bench import MeasurementFailedError
@@ -180,6 +181,11 @@ def test_an_arm_that_fails_ends_only_its_case(measure: Any, body: str, reason: s
 def test_no_path_of_this_machine_stays_in_the_log(measure: Any, tmp_path: Path) -> None:
     measure()
     assert str(tmp_path) not in (tmp_path / "log.jsonl").read_text()
+    with pytest.raises(MeasurementFailedError, match=str(tmp_path)):  # who ran it sees the place
+        measure(second="raise RuntimeError('no luck')")
+    text = (tmp_path / "log.jsonl").read_text()
+    assert str(tmp_path) not in text and str(Path(kgen.__file__).parent) not in text
+    assert 'File \\"' in text and "no luck" in text
 
 
 def test_classes_are_constructed_with_the_same_draws(measurer: Measurer, tmp_path: Path) -> None:

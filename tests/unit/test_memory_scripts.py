@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import copying
 import kernelbench
+import kernelbench_report
 import kernelbench_worker
 import memory_bound
 import memory_rows
@@ -127,10 +128,12 @@ def test_a_budget_of_memory_is_never_overdrawn():
     assert 0 < most <= 10
 
 
-def test_the_problems_of_kernelbench_are_42():
-    assert len(kernelbench.PROBLEMS) == len(set(kernelbench.PROBLEMS)) == 42 and 95 in kernelbench.PROBLEMS
+def test_the_problems_of_kernelbench_are_42_and_16_products():
+    memory, products = kernelbench.GROUPS["memory"], kernelbench.GROUPS["products"]
+    assert len(memory) == len(set(memory)) == 42 and 95 in memory
+    assert {*products, *memory} >= set(range(1, 19)) and len(products) == 16
     with pytest.raises(FileNotFoundError, match="lacks problems"):
-        kernelbench.files_of(Path(__file__).parent, None)
+        kernelbench.files_of(Path(__file__).parent, memory)
 
 
 def test_a_problem_is_sized_and_cast_without_its_memory(tmp_path):
@@ -138,7 +141,7 @@ def test_a_problem_is_sized_and_cast_without_its_memory(tmp_path):
     path.write_text(PROBLEM)
     assert kernelbench_worker.number_of(str(path)) == 93
     assert kernelbench_worker.is_cast(str(path))
-    assert kernelbench_worker.sizes(str(path)) == (2 * 8 * 16 * 4, 8 * 16 * 4)
+    assert kernelbench_worker.sizes(str(path)) == (2 * 8 * 16 * 4, 8 * 16 * 4, 0)
     assert [x.dtype for x in kernelbench_worker.drawn(str(path))] == [torch.float32] * 2
     (tmp_path / "cast.py").write_text(PROBLEM + kernelbench_worker.CAST)
     names: dict = {}
@@ -166,10 +169,11 @@ def test_results_are_compared_as_the_harness_does(monkeypatch):
 
 
 def measured(number, ratio, fraction, **more):
-    times = {"kgen": [100.0] * 8, "twin": [100.0] * 8, "torch.compile": [100 * ratio] * 8, "copy": [100 * fraction] * 8}
+    times = {"kgen": [100.0] * 8, "twin": [100.0] * 8, "peer": [100 * ratio] * 8, "copy": [100 * fraction] * 8}
     found = kernelbench_worker.said(times, 10**9)
     same_copy = {"bytes": 10**9, "copy_us": 95.0}  # the report goes by the fastest copy
-    return {"number": number, "label": f"{number}_problem", "faults": [], **found, **same_copy, **more}
+    row = {"number": number, "label": f"{number}_problem", "group": "memory", "faults": []}
+    return {**row, **found, **same_copy, **more}
 
 
 def test_the_faster_copy_counts():
@@ -177,7 +181,7 @@ def test_the_faster_copy_counts():
     assert copying.with_faster_copy({"kgen": [210.0] * 8, **copies}) == {"kgen": [210.0] * 8, "copy": [200.0] * 8}
     small = {**measured(19, 0.9, 0.95), "bytes": 10**8, "copy_us": 25.0}
     large = {**measured(20, 0.9, 1.4), "bytes": 10**9, "copy_us": 375.0}
-    first, second, failed = kernelbench.against_fastest([small, large, {"number": 3, "faults": ["x"]}])
+    first, second, failed = kernelbench_report.against_fastest([small, large, {"number": 3, "faults": ["x"]}])
     assert first["fraction"] == small["fraction"] and failed == {"number": 3, "faults": ["x"]}
     assert second["fraction"] == pytest.approx([1.4 * 250 / 375] * 3)
 
@@ -191,9 +195,9 @@ def test_what_of_kernelbench_holds(tmp_path):
         {"number": 23, "label": "23_problem", "faults": ["a | b"], "refused": True},
         {"number": 24, "label": "24_problem", "faults": ["differs"], "refused": False},
     ]
-    verdicts = [kernelbench.verdict_of(row) for row in rows]
+    verdicts = [kernelbench_report.verdict_of(row) for row in rows]
     assert verdicts == ["faster", "at copy speed", "faster, at copy speed", "slower", "refused", "wrong"]
-    assert sum(map(kernelbench.holds, rows)) == 3
+    assert sum(map(kernelbench_report.holds, rows)) == 3
     record = {
         "rows": rows,
         "command": "python tests/gpu/kernelbench.py --suite /somewhere/else",
@@ -205,8 +209,19 @@ def test_what_of_kernelbench_holds(tmp_path):
         },
         "date": "today",
     }
-    (tmp_path / "kernelbench_1_of_2.json").write_text(json.dumps(record))
-    text = kernelbench.report(tmp_path)
+    (tmp_path / "kernelbench_memory_1_of_2.json").write_text(json.dumps(record))
+    products = "## Products\n\nas they stood"
+    text = kernelbench_report.document(tmp_path, f"# Coverage\n\n{products}\n")
+    assert text.endswith(f"\n{products}\n")
     assert "**3 of 42 hold** (36 are asked for); 1 wrong, 1 refused, 36 not run." in text
     assert "--suite KernelBench/level1`: NVIDIA H200, 580; python 3.12, torch 2.11, nvidia-cutlass-dsl 4.8.1" in text
     assert "| 23_problem | | | | | | refused: a / b |" in text
+
+
+@pytest.mark.parametrize(
+    ("flops", "ratio", "verdict"), [(1e12, 1.9, "slower"), (1e12, 2.1, "faster"), (1e9, 1.1, "faster")]
+)
+def test_a_product_that_arithmetic_bounds_has_to_be_twice_as_fast(tmp_path, flops, ratio, verdict):
+    row = measured(1, ratio, 0.5, group="products", flops=flops)
+    assert kernelbench_report.verdict_of(row) == verdict
+    assert kernelbench_report.cells_of(row).endswith(f"| {verdict} |")

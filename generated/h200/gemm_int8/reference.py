@@ -2,7 +2,7 @@ import torch
 
 
 def gemm(a, b):
-    return a.to(torch.int32) @ b.to(torch.int32)
+    return torch._int_mm(a, b)
 
 
 reference = gemm
