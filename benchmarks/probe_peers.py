@@ -2,9 +2,9 @@
 
     python benchmarks/probe_peers.py [--out probe.json]
 
-Two probes run in turn with products of torch, which are timed call by call with a flushed L2, all shapes in turn; a
-probe's own samples are means of graph replays. The table compares them shape by shape, the second probe with the first,
-and where this GPU is an H200 both with the figures that were measured once on one. Exit status 1 where a bar is missed.
+Two probes run in turn with products of torch that triton's `do_bench` times, each after a rest. The table compares them
+shape by shape, the second probe with the first, and where this GPU is an H200 both with the figures that were measured
+once on one. Exit status 1 where a bar is missed.
 
 Bars: the probe's best bf16 product within 5 % of the best beside it; on an H200 its copy and its products within 5 % of
 the figures; less than a minute; its file is a target at once.
@@ -28,7 +28,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 BAR, SECONDS, PROBES = 0.05, 60.0, 2
 SHAPES = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 4096, 14336), (16384, 8192, 8192))
-PASSES, CALLS, WARM_UP_S, FLUSH_BYTES = 2, 10, 1.0, 256 << 20
+PASSES, REST_SECONDS = 2, 0.5
 # On one H200 (driver 580, torch 2.11): TB/s of a 2 GiB copy, TFLOP/s of cuBLAS; medians of triton's do_bench.
 H200 = {
     ("copy_bandwidth", "2048 MiB"): 4.25,
@@ -107,37 +107,25 @@ def table(found: Sequence[Row]) -> str:
 
 
 class Beside:
-    """bf16 products of torch, timed call by call with a flushed L2."""
+    """bf16 products of torch, timed by triton's `do_bench`, each after a rest."""
 
     def __init__(self) -> None:
-        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
         self._calls = {f"{m}x{n}x{k}": (_product(m, n, k), 2 * m * n * k) for m, n, k in SHAPES}
         self.us: dict[str, list[float]] = {shape: [] for shape in self._calls}
 
     def run(self) -> None:
         """Time all shapes in turn."""
-        end = time.monotonic() + WARM_UP_S
-        while time.monotonic() < end:
-            for call, _ in self._calls.values():
-                call()
-            torch.cuda.synchronize()
+        from triton.testing import do_bench  # torch for CPUs comes without it
+
         for _ in range(PASSES):
             for shape, (call, _) in self._calls.items():
-                call()
-                self.us[shape] += [self._timed(call) for _ in range(CALLS)]
+                torch.cuda.synchronize()
+                time.sleep(REST_SECONDS)
+                self.us[shape].append(1e3 * float(do_bench(call, return_mode="median")))
 
     def rates(self) -> dict[str, float]:
         """Return TFLOP/s by shape."""
         return {shape: flops / median(self.us[shape]) / 1e6 for shape, (_, flops) in self._calls.items()}
-
-    def _timed(self, call: Callable[[], torch.Tensor]) -> float:
-        self._flush.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) * 1e3
 
 
 def _product(m: int, n: int, k: int) -> Callable[[], torch.Tensor]:

@@ -23,8 +23,9 @@ from typing import Any
 
 import torch
 
-from kgen.bench.timing import Burst, Replay, burst, call_us, capture, round_robin, warm_up
+from kgen.bench.timing import Burst, Replay, burst, call_us, capture, round_robin
 from kgen.check.compile_runner import open_channel, tell, told
+from kgen.probe.alone import alone, flush_of, forth_and_back
 from kgen.probe.sensors import Watch, sensor_of
 from kgen.probe.workloads import Work, memory_works, product_works
 
@@ -81,19 +82,16 @@ def _products(request: Mapping[str, Any]) -> Iterator[Event]:
     if not made:
         return
     yield _step("all products in turn")
-    bursts = [burst(replay, request["product_run_us"]) for _, replay in made]
-    sensor = sensor_of(request["api"], request["sensor"])
-    warm_up(*bursts)
+    flush, sensor = flush_of(request), sensor_of(request["api"], request["sensor"])
     with Watch(sensor) as watch:
-        started = time.monotonic()
-        times = round_robin(bursts, request["product_rounds"])
-        yield {"event": "products", **watch.since(started)}
+        times, spans = forth_and_back([alone(work, flush, request) for work, _ in made], request["product_rounds"])
+        yield {"event": "products", **watch.within(*spans)}
     for (work, _), of_work in zip(made, times, strict=True):
         yield _samples(work, of_work)
     yield _step("one product on end")
-    place = _fastest(made, times)
-    work, one = made[place][0], bursts[place]
+    work, replay = made[_fastest(made, times)]
     with Watch(sensor) as watch:
+        one = burst(replay, request["burst_us"])
         yield {"event": "sustained", "quantity": work.quantity, **_named(work), **_on_end(one, request, watch)}
 
 
@@ -125,7 +123,7 @@ def _on_end(one: Burst, request: Mapping[str, Any], watch: Watch) -> Event:
         us = one.us()
         if now >= started + seconds / 2:
             times.append(us)
-    return {"us": times, **watch.since(started + seconds / 2)}
+    return {"us": times, **watch.within((started + seconds / 2, time.monotonic()))}
 
 
 def _samples(work: Work, times: list[float]) -> Event:

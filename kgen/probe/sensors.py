@@ -72,9 +72,9 @@ class Watch:
         if self._sensor is not None:
             self._thread.join()
 
-    def since(self, started: float) -> dict[str, Any]:
-        """Return the medians of what was read since a time of `time.monotonic`, and how often the clock was capped."""
-        found = [reading for at, reading in self._readings if at >= started]
+    def within(self, *spans: tuple[float, float]) -> dict[str, Any]:
+        """Return the medians of what was read in spans of `time.monotonic`, and how often the clock was capped."""
+        found = [reading for at, reading in self._readings if any(start <= at <= end for start, end in spans)]
         capped = [reading.is_capped for reading in found if reading.is_capped is not None]
         return {
             "mhz": _median([reading.mhz for reading in found]),

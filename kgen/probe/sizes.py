@@ -13,8 +13,10 @@ GIB = 2**30
 LARGEST_COPY = 2 * GIB  # bytes of the source
 CACHE_PASSES = 8  # source and destination of a copy, in sizes of the largest cache, at least
 BUFFER_SETS = 2
-ROUNDS, PRODUCT_ROUNDS = 12, 6  # forth and back over all of one kind: two samples each
-PRODUCT_RUN_US = 40_000.0  # of one sample: a power limit takes tens of milliseconds to act on the clock
+ROUNDS, PRODUCT_ROUNDS = 12, 1  # forth and back over all of one kind: two samples, or two runs of a product, each
+# A run of a product, call by call, after a rest: a power limit takes tens of milliseconds to act on the clock.
+PRODUCT_REST_SECONDS, PRODUCT_WARM_UP_US, PRODUCT_RUN_US = 0.5, 25_000.0, 100_000.0
+BURST_US = 40_000.0  # of a product on end, between two looks at the time
 SUSTAINED_SECONDS = 2.0  # of one product; the second half counts
 # m, n, k. Quarters of the memory bound the operands of the first, so that they fit every GPU of these arches.
 LARGE_PRODUCTS = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 4096, 14336), (16384, 8192, 8192))
@@ -48,7 +50,10 @@ class Request:
     sets: int = BUFFER_SETS
     rounds: int = ROUNDS
     product_rounds: int = PRODUCT_ROUNDS
+    product_rest_seconds: float = PRODUCT_REST_SECONDS
+    product_warm_up_us: float = PRODUCT_WARM_UP_US
     product_run_us: float = PRODUCT_RUN_US
+    burst_us: float = BURST_US
     sustained_seconds: float = SUSTAINED_SECONDS
     device: str = "cuda"
 

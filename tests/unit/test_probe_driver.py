@@ -1,6 +1,7 @@
 """What drivers say of a GPU: the CUDA driver and NVML behind stand-ins, the AMD kernel driver as a folder of sysfs."""
 
 import ctypes
+import math
 from pathlib import Path
 from typing import Any
 
@@ -223,8 +224,9 @@ def test_a_watch_reads_clock_power_and_cap_while_something_runs(machine: Any) ->
     sensor = sensor_of("cuda", "00000000:1B:00.0")
     with Watch(sensor) as watch:
         time.sleep(0.2)
-    assert watch.since(0.0) == {"mhz": 1455, "watts": 691.0, "capped": 1.0}
+    assert watch.within((0.0, math.inf)) == {"mhz": 1455, "watts": 691.0, "capped": 1.0}
+    assert watch.within((0.0, 1e-9))["mhz"] is None
     assert sensor_of("cuda", "elsewhere") is None and sensor_of("cuda", None) is None
     with Watch(None) as unwatched:
         pass
-    assert unwatched.since(0.0) == {"mhz": None, "watts": None, "capped": None}
+    assert unwatched.within((0.0, math.inf)) == {"mhz": None, "watts": None, "capped": None}
