@@ -102,7 +102,7 @@ def _verify_programs(programs: Any) -> None:
 def _partition(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.planning.plan_program import partition_all
 
-    return partition_all(made["lower"], device)
+    return partition_all(made["lower"], device, may_loop=spec.dynamic is None)
 
 
 def _classify(spec: Spec, device: Device, made: Made) -> Any:

@@ -5,21 +5,30 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 
+from kgen.errors.base import UnsupportedError
 from kgen.errors.rules import NoLegalCandidateError
+from kgen.families.classify import classify
+from kgen.families.gemm.facts import MAX_ALIGN_BYTES
+from kgen.families.gemm.facts import facts_of as facts_of_product
+from kgen.families.gemm.form import GemmForm
+from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.families.strided.classify import classify_loop
 from kgen.families.strided.cuts import Cut, can_split, cut_after_first_phase, split_reduction, splittable_axes
 from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of
 from kgen.families.strided.online import online
+from kgen.families.strided.vectors import as_loop
 from kgen.ir.access import Access
 from kgen.ir.attention import holds_two_products
 from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
 from kgen.ir.program import Buffer, Program
+from kgen.planning.candidates import solve_gemm
 from kgen.planning.loops import solve_loop
 from kgen.target import Device
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096)
 INFINITE = float("inf")
 FEWER_PARTS = 0.01  # of the time, that fewer parts of a split may cost
+VECTOR_GAIN = 0.75  # a loop has to be predicted this much faster than a product: two models are compared
 GAIN = 0.97  # a cut has to be predicted this much faster: one kernel is simpler than two
 
 
@@ -33,13 +42,16 @@ class _Pieces:
     reasons: tuple[str, ...]
 
 
-def partition(program: Program, device: Device, *, may_cut: bool = True) -> tuple[Program, tuple[str, ...]]:
+def partition(
+    program: Program, device: Device, *, may_cut: bool = True, may_loop: bool = True
+) -> tuple[Program, tuple[str, ...]]:
     """Return the program in the kernels that a device is to run, and why these.
 
-    Where it may not cut, each kernel stays whole. Raises `NoLegalCandidateError` where one then has no candidate.
+    Where it may not cut, each kernel stays whole, and where it may not loop, each product stays one. Raises
+    `NoLegalCandidateError` where one then has no candidate.
     """
     problems = tuple(_exponents(problem, device) for problem in program.problems)
-    pieces = [_best(problem, device) if may_cut else _uncut(problem, device) for problem in problems]
+    pieces = [_best(problem, device, may_loop) if may_cut else _uncut(problem, device) for problem in problems]
     problems = tuple(p for piece in pieces for p in piece.problems)
     buffers = (*program.buffers, *(b for piece in pieces for b in piece.buffers))
     taken = {t.name for p in program.problems for t in p.tensors} - {b.name for b in program.buffers}
@@ -66,9 +78,9 @@ def _exponents(problem: Problem, device: Device) -> Problem:
     return min(one_pass, problem, key=lambda each: _time(each, device))
 
 
-def _best(problem: Problem, device: Device) -> _Pieces:
+def _best(problem: Problem, device: Device, may_loop: bool = True) -> _Pieces:
     if any(isinstance(s, Contract) for s in problem.body):
-        return _Pieces((problem,), (), 0.0, ())
+        return _product(problem, device) if may_loop else _Pieces((problem,), (), 0.0, ())
     whole = _whole(problem, device)
     best = whole
     options = [(c, why, _whole(c.first, device), _whole(c.second, device)) for c, why in _splits(problem, device)]
@@ -82,6 +94,34 @@ def _best(problem: Problem, device: Device) -> _Pieces:
             reasons = (reason, *first.reasons, *second.reasons)
             best = _Pieces((*first.problems, *second.problems), buffers, time, reasons)
     return best
+
+
+def _product(problem: Problem, device: Device) -> _Pieces:
+    """Return a product as it is, or a product with a vector as a loop where that is predicted much faster."""
+    product = _Pieces((problem,), (), 0.0, ())
+    if sum(isinstance(s, Contract) for s in problem.body) > 1:
+        return product
+    try:
+        form = classify(problem, device)
+    except UnsupportedError:
+        return product  # the plan says what stands in its way
+    if not isinstance(form, GemmForm) or min(form.m, form.n) > 1 or form.k < 2:
+        return product
+    found = _best(as_loop(problem), device)
+    time = _product_time(facts_of_product(form, MAX_ALIGN_BYTES), device)
+    if found.time_us >= time * VECTOR_GAIN:
+        return product
+    alone = f"{time:.1f} us on tensor cores" if time < INFINITE else "no product is legal"
+    reason = f"{problem.name}: a product with a vector, as a loop predicted {found.time_us:.1f} us; {alone}"
+    return replace(found, reasons=(reason, *found.reasons))
+
+
+@lru_cache(maxsize=256)
+def _product_time(facts: GemmFacts, device: Device) -> float:
+    try:
+        return solve_gemm(facts, device, top=1).ranked[0].time_us
+    except NoLegalCandidateError:
+        return INFINITE
 
 
 def _uncut(problem: Problem, device: Device) -> _Pieces:

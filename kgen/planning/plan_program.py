@@ -9,7 +9,7 @@ from kgen.families.attention.form import AttentionForm
 from kgen.families.classify import Form
 from kgen.families.gemm.form import GemmForm
 from kgen.families.strided.form import LoopForm
-from kgen.ir.problem import TensorRole
+from kgen.ir.problem import Contract, TensorRole
 from kgen.ir.program import Program
 from kgen.planning.fixed import fixed_axes
 from kgen.planning.fused import with_fused
@@ -42,13 +42,16 @@ class Partition(Mapping[str, Program]):
         return len(self.programs)
 
 
-def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
+def partition_all(programs: Mapping[str, Program], device: Device, *, may_loop: bool = True) -> Partition:
     """Partition the programs of all cases; a reason that not all cases share names its case.
 
-    One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can.
+    One file has the same kernels in all cases: where cuts would make them differ, every kernel stays whole, if it can,
+    and a product is a loop in all cases or in none.
     """
     programs, unfused = with_fused(programs, device)
-    made = {case: partition(program, device) for case, program in programs.items()}
+    made = {case: partition(program, device, may_loop=may_loop) for case, program in programs.items()}
+    if may_loop and len({_products(program) for program, _ in made.values()}) > 1:
+        made = {case: partition(program, device, may_loop=False) for case, program in programs.items()}
     if len({_kernels(program) for program, _ in made.values()}) > 1:
         with suppress(NoLegalCandidateError):
             made = {case: partition(program, device, may_cut=False) for case, program in programs.items()}
@@ -62,6 +65,10 @@ def partition_all(programs: Mapping[str, Program], device: Device) -> Partition:
 def _kernels(program: Program) -> tuple[tuple[str, ...], ...]:
     """Return the kernels of a program, each as the tensors that it takes."""
     return tuple(tuple(f"{t.role} {t.name}" for t in problem.tensors) for problem in program.problems)
+
+
+def _products(program: Program) -> int:
+    return sum(isinstance(s, Contract) for problem in program.problems for s in problem.body)
 
 
 def plan_program(

@@ -54,6 +54,7 @@ SMALL = {
     "linear_bf16_decode": ({"M": 3, "N": 520, "K": 1032},),
     "linear_softmax_bf16": ({"M": 33, "N": 264, "K": 136},),
     "log_softmax_fp32": ({"B": 3, "C": 37, "H": 5, "W": 9},),
+    "matvec_fp32": ({"M": 37, "K": 1000},),
     "module_bf16_silu_scale": ({"B": 1, "S": 3},),
     "pointwise_mixed_broadcast": ({"M": 65, "N": 200},),
     "quantize_int8_rows": ({"M": 17, "N": 1000},),
