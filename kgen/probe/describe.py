@@ -3,7 +3,7 @@
 Pure: no file is written here and no device asked. Every number has source, confidence and the note of its formula.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -70,7 +70,8 @@ def describe(facts: Facts, measured: Measurement, arch: Arch, devices: Iterable[
     if nearest is not None:
         sustained = measured.sustained
         known |= dict(fitted_from(nearest, known, sustained.quantity if sustained else None))
-        known |= {name: _lent(name, nearest) for name in _LENT if name not in known and nearest.quantity(name)}
+        known |= {name: _lent(name, nearest) for name in _lendable(nearest, facts) if name not in known}
+        known |= dict(_planes(known, nearest))
     units = dict(arch.limits)
     return Described(
         title=facts.name,
@@ -134,6 +135,23 @@ def _said(value: float | int, unit: str, note: str = "") -> Quantity:
 
 # What the CUDA driver does not tell, and no plan can do without.
 _LENT = ("quantities.dies", "quantities.gpcs")
+# It would tell these of a compiled kernel only. Units are cut off GPC by GPC, and so their number says much.
+_LENT_TO_ITS_LIKE = tuple(f"quantities.clusters_of_{size}" for size in (4, 8, 16))
+
+
+def _lendable(nearest: Device, facts: Facts) -> Iterator[str]:
+    """Yield what a device file takes over from the nearest device."""
+    is_like = nearest.compute_units == facts.compute_units
+    names = (*_LENT, *(_LENT_TO_ITS_LIKE if is_like else ()))
+    return (name for name in names if nearest.quantity(name))
+
+
+def _planes(known: Mapping[str, Quantity], nearest: Device) -> Iterator[tuple[str, Quantity]]:
+    """Yield the peak of fp32 in planes, which is no rate of the hardware's own, where kernels of the arch have them."""
+    name, fp16 = "dense_peak.fp32_planes", known.get("dense_peak.fp16")
+    if fp16 is not None and nearest.quantity(name):
+        note = "a third of fp16: three products of planes"
+        yield name, Quantity(rounded(fp16.value / 3, COMPUTED), fp16.unit, "derived", Confidence.MEDIUM, note)
 
 
 def _lent(name: str, nearest: Device) -> Quantity:

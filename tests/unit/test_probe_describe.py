@@ -39,7 +39,7 @@ def test_a_written_file_loads_to_what_was_described(tmp_path: Path) -> None:
 
 def test_every_figure_has_its_source_and_the_file_lacks_no_constant_of_the_cost_model(tmp_path: Path) -> None:
     device = loaded(described(), tmp_path)
-    assert {q.source for _, q in device.quantities} == {"probe", "carried_over", "hopper_tuning_guide"}
+    assert {q.source for _, q in device.quantities} == {"probe", "carried_over", "derived", "hopper_tuning_guide"}
     have = {name for name, _ in device.quantities}
     assert {f"fitted.{name}" for name in UNITS["fitted"]} <= have
     for name, quantity in device.quantities:
@@ -55,6 +55,14 @@ def test_peaks_are_the_archs_rates_at_the_drivers_clock(tmp_path: Path) -> None:
     assert device.rule_fields()["bf16_flops_per_cycle"] == 4096 and device.rule_fields()["int8_flops_per_cycle"] == 8192
     peak = device.quantity("dense_peak.bf16")
     assert peak and peak.note == "4096 FLOP/clk [lockwood_h100] x units x clock" and peak.confidence == "medium"
+
+
+def test_what_a_plan_needs_and_no_driver_says_is_taken_over_or_derived(tmp_path: Path) -> None:
+    device = loaded(described(), tmp_path)
+    assert device.value("dense_peak.fp32_planes") == pytest.approx(device.value("dense_peak.fp16") / 3, rel=1e-3)
+    assert device.value("quantities.clusters_of_8") == load_device("h200").value("quantities.clusters_of_8")
+    other = loaded(described(replace(H200, compute_units=120)), tmp_path, "other.yaml")
+    assert other.quantity("quantities.clusters_of_8") is None and other.quantity("quantities.gpcs") is not None
 
 
 def test_what_was_measured_is_in_the_file_with_its_spread(tmp_path: Path) -> None:
