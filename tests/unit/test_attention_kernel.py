@@ -15,7 +15,7 @@ import pytest
 
 from kgen.backends.cutedsl.attention_device import modifies
 
-PLAIN = ("tile_of", "of_tensor")
+PLAIN = ("tile_of",)
 TILED = tuple(n for n in attention_specs.TILES if not attention_specs.variant_of(n).few_rows)
 EXACT = ("long", "long_causal", "window", "both_ways", "softcap")
 

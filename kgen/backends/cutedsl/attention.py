@@ -22,7 +22,7 @@ from kgen.backends.cutedsl.attention_device import (
     tensors,
 )
 from kgen.backends.cutedsl.attention_lengths import printed_form
-from kgen.backends.cutedsl.attention_modes import has_all_modes
+from kgen.backends.cutedsl.attention_modes import Whole, whole_operands
 from kgen.backends.cutedsl.attention_rows import attention_rules, fields_of, row_values, row_view
 from kgen.backends.cutedsl.attention_views import AttentionFileView, AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
@@ -64,7 +64,7 @@ def attention_part(source: ProductSource[AttentionPlan]) -> Product:
 
 def _file(plan: AttentionPlan) -> AttentionFileView:
     first = plan.variants[0]
-    whole = all(has_all_modes(printed_form(v)) for v in plan.variants)
+    whole = frozenset.intersection(*(whole_operands(v.form) for v in plan.variants))
     view = _one_view(plan, whole)
     names = decode_templates(view) if isinstance(view, DecodeView) else section_templates(first, view)
     consumer = (render(CONSUMER_FIELDS, view).rstrip("\n"), *(_method(name, view) for name in names.consumer))
@@ -91,11 +91,11 @@ def _method(template: str, view: AttentionView | DecodeView) -> str:
     return textwrap.indent(render(template, view).rstrip("\n"), "    ")
 
 
-def _view(variant: AttentionVariant, whole: bool) -> AttentionView | DecodeView:
+def _view(variant: AttentionVariant, whole: Whole) -> AttentionView | DecodeView:
     return decode_view(variant, whole) if variant.few_rows else attention_view(variant, whole)
 
 
-def _one_view(plan: AttentionPlan, whole: bool) -> AttentionView | DecodeView:
+def _one_view(plan: AttentionPlan, whole: Whole) -> AttentionView | DecodeView:
     """Return the view of all variants: what their rows do not hold is one text."""
     first, *others = plan.variants
     view = _view(first, whole)

@@ -1,13 +1,14 @@
 """AttentionView: score, mask, softmax, epilogue and tensors of one variant as source text."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
-from kgen.backends.cutedsl.attention_modes import coordinate_lines
+from kgen.backends.cutedsl.attention_modes import Modes, Whole, coordinates, extents, modes_of
 from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView, Sections
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
-from kgen.backends.source.lines import bracketed, tuple_text
+from kgen.backends.source.lines import LINE, bracketed, tuple_text
 from kgen.families.attention.form import AttentionForm, Coordinate
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
@@ -38,9 +39,9 @@ _EMPTY_ROWS: Final = {
 }
 
 
-def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
-    """Return what the device templates print for a variant; `whole`: Q, K and V vary along all heads."""
-    form = variant.form
+def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
+    """Return what the device templates print for a variant; `whole` names operands that vary along all heads."""
+    form, modes = variant.form, modes_of(variant, whole)
     has_most, has_least = form.keys.most is not None, form.keys.least is not None
     score, result, arguments = _score(form)
     epilogue, epilogue_result = _epilogue(form)
@@ -54,12 +55,11 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         pingpong=bool(variant.choice.candidate.value("pingpong")),
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
-        q_read=("pipe_q.consumer_release(read_q)", "read_q.advance()") if own_o else (),
+        q_read=("pipe_q.consumer_release(reads[0])", "reads[0].advance()") if own_o else (),
         q_left=() if own_o else ("read_q, _, _ = reads", "pipes[0].consumer_release(read_q)", "read_q.advance()"),
         o_free=(f"{_WAIT}  # the rows of the tile before have left", _MEET) if own_o else (f"{_MEET}  # Q is read",),
         o_sent=() if own_o else (_WAIT,),
         o_last=(_WAIT,) if own_o else (),
-        modifies=modifies(form),
         modified=(f"self.modify(v{placed}{fused})",) if modifies(form) else (),
         places_scores="m" in arguments,
         score_lines=score,
@@ -74,14 +74,14 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         layout_parameters="",
         layout_keys="self.tile_n",
         q_buffers="self.tile_m // MMA_M" if own_o else "1",
-        coordinates=coordinate_lines(whole, q_first="group, ", q_modes="v.q_modes"),
-        q_at="group, *batch" if whole else "*q_at",
-        k_at="*batch" if whole else "*k_at",
-        v_at="*batch" if whole else "*v_at",
+        q_at=coordinates(modes["q"]),
+        k_at=coordinates(modes["k"]),
+        v_at=coordinates(modes["v"]),
         placed=placed,
         masks_always=False,
         step_parameters=f"v, masked, pipes, reads, where{place}{fused}",
         loop_words=", masked ones" if has_least and edges else "",
+        first_step=_step("(row, column + (end - 1) * v.tile_n)", "True", f"{place}{fused}, first=True", 4),
         loops=_loops(has_least and edges, f"{place}{fused}"),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse_sum=_inverse_sum(form),
@@ -93,7 +93,7 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         epilogue_result=epilogue_result,
         to_smem_atom=_TO_SMEM[form.out.dtype.bytes],
         launch_head=launch_head((*parameters(form), "sm_count: cutlass.Int32")),
-        view_lines=tensor_views(form, q_view(whole), whole),
+        view_lines=tensor_views(form, "queries", modes),
     )
 
 
@@ -118,9 +118,8 @@ def score_ops(form: AttentionForm) -> tuple[Map, ...]:
 
 def section_templates(variant: AttentionVariant, view: AttentionView) -> Sections:
     """Return the names of the templates in the order they stand in the file."""
-    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modifies else ()))
+    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modified else ()))
     before = (
-        *(("of_tensor",) if view.coordinates else ()),
         *(() if view.own_o else ("boxes",)),
         *("tile_of", "tma_views", "load", "softmax"),
     )
@@ -245,13 +244,16 @@ def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     if masks_first:
         last = "cutlass.min(plain_first, end - 1)"
         loops.append((f"{last} - first", f"{last} - 1", "True"))
-    return tuple(BlockLoopView(count, _step(last, masked, passed)) for count, last, masked in loops)
+    return tuple(
+        BlockLoopView(count, _step(f"(row, column + ({last} - i) * v.tile_n)", masked, passed, 8))
+        for count, last, masked in loops
+    )
 
 
-def _step(last: str, masked: str, passed: str) -> tuple[str, ...]:
-    """Return the statement of one step, the block `last` being the first one; `passed` is what scores need, too."""
-    where = f"(row, column + ({last} - i) * v.tile_n)"
-    return bracketed("reads = c.step(", ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:]), ")", indent=8)
+def _step(where: str, masked: str, passed: str, indent: int) -> tuple[str, ...]:
+    """Return the statement of the step of the block at `where`; `passed` is what scores need, too."""
+    taken = ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:])
+    return bracketed("reads = c.step(", taken, ")", indent)
 
 
 def _inverse_sum(form: AttentionForm) -> str:
@@ -281,13 +283,23 @@ def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
     return tuple(lines), names[form.result]
 
 
+def _read_views(names: str, extent: str, reads: tuple[Read, ...]) -> tuple[str, ...]:
+    """Return the statement that views what scores or the epilogue read, as a tuple; `extent` is that of a row."""
+    if not reads:
+        return ()
+    pairs = [f"({_pointer(r.name, r.offset)}, v.{r.name}_stride)" for r in reads]
+    line = f"for pointer, stride in {tuple_text(pairs)}"
+    listed = (line,) if len(line) + 8 <= LINE else ("for pointer, stride in (", *(f"    {p}," for p in pairs), ")")
+    return (
+        f"{names} = tuple(",
+        f"    cute.make_tensor(pointer, cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=stride))",
+        *(f"    {part}" for part in listed),
+        ")",
+    )
+
+
 def _pointer(name: str, offset: int) -> str:
     return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
-
-
-def q_view(whole: bool) -> tuple[str, str]:
-    """Return the shape and the stride of Q by tokens, head dim, group and batch."""
-    return f"(queries, d, {'v.ratio, *v.batch' if whole else '*v.q_modes'})", "v.q_stride"
 
 
 def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
@@ -295,20 +307,17 @@ def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
     return bracketed("def launch_attention(", (*taken, "stream", "v: cutlass.Constexpr"), "):")
 
 
-def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> tuple[str, ...]:
+def tensor_views(form: AttentionForm, rows: str, modes: Mapping[str, Modes]) -> tuple[str, ...]:
     """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes.
 
-    `q_view` is the shape and the stride of Q; `whole`: K and V vary along all heads.
+    `rows` are those of Q, `modes` what Q, K and V have behind tokens and head dim.
     """
-    k_modes, v_modes = ("*v.batch", "*v.batch") if whole else ("*v.k_modes", "*v.v_modes")
-    further = ", pages" if form.pages else ""
-    k_walked, v_walked = "v.k_stride", "v.v_stride"
-    if form.pages:
-        k_walked, v_walked = "(*v.k_stride, v.k_page)", "(*v.v_stride, v.v_page)"
+    pages = ", pages" if form.pages else ""
+    q_modes, k_modes, v_modes = (extents(modes[name]) for name in ("q", "k", "v"))
     roles = (
-        ("mQ", _pointer("q", form.q.offset), *q_view),
-        ("mK", _pointer("k", form.k.offset), f"(keys, d, {k_modes}{further})", k_walked),
-        ("mV", _pointer("values", form.v.offset), f"(dv, keys, {v_modes}{further})", v_walked),
+        ("mQ", _pointer("q", form.q.offset), f"({rows}, d{q_modes})", "v.q_stride"),
+        ("mK", _pointer("k", form.k.offset), f"(keys, d{k_modes}{pages})", "v.k_stride"),
+        ("mV", _pointer("values", form.v.offset), f"(dv, keys{v_modes}{pages})", "v.v_stride"),
         ("mO", _pointer("o", form.out.offset), "(queries, dv, v.ratio, *v.batch)", "v.o_stride"),
     )
     lines: list[str] = []
@@ -317,12 +326,7 @@ def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> t
         lines += bracketed(f"{name} = cute.make_tensor(", (pointer, layout), ")", indent=4)
     packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
     for names, extent, reads in packs:
-        for read in reads:
-            layout = f"cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=v.{read.name}_stride)"
-            head = f"{read.name} = cute.make_tensor("
-            lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
-        if reads:
-            lines.append(f"{names} = {tuple_text([r.name for r in reads])}")
+        lines += _read_views(names, extent, reads)
     if form.logsumexp:
         layout = "cute.make_layout((v.queries, v.ratio, *v.batch), stride=v.logsumexp_stride)"
         pointer = _pointer("logsumexp", form.logsumexp.offset)
