@@ -212,7 +212,7 @@ def _decode(index: int, rng: random.Random) -> AttentionProblem:
     dtype, is_op = DTYPES[n % len(DTYPES)], mask != "window" and n % 4 != 3
     score = "none" if is_op else ("softcap", "alibi", "none")[n // 4 % 3]
     operands, lines = _operands(layout, sizes, dtype, rng)
-    lines += _decode_op(mask, sizes, operands) if is_op else _decode_spelled(mask, score, sizes, operands)
+    lines += _decode_op(mask, sizes, operands) if is_op else _decode_spelled(mask, score, sizes, operands, n % 4 == 3)
     words = ", ".join(("decode", "op" if is_op else "spelled", layout, mask, score, dtype, str(sizes)))
     return AttentionProblem(index, words, tuple(operands), tuple(lines))
 
@@ -238,8 +238,8 @@ def _decode_op(mask: str, s: _Sizes, operands: list[Operand]) -> list[str]:
     return [*lines, f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})"]
 
 
-def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -> list[str]:
-    """Return products and softmax as people spell them out."""
+def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand], lse: bool) -> list[str]:
+    """Return products and softmax as people spell them out, with `lse` logsumexp, too."""
     lines = [f"k, v = (t.repeat_interleave({s.ratio}, dim=1) for t in (k, v))"] if s.ratio > 1 else []
     lines += [
         "s = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5",
@@ -257,7 +257,8 @@ def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -
         lines.append("s = s.masked_fill(~mask, float('-inf'))")
     elif mask in dropped:
         lines.append(f"s = s.masked_fill({dropped[mask]}, float('-inf'))")
-    return [*lines, "return s.softmax(-1).to(v.dtype) @ v"]
+    lines.append("out = s.softmax(-1).to(v.dtype) @ v")
+    return [*lines, "return out, torch.logsumexp(s, -1)" if lse else "return out"]
 
 
 PAGE_SIZES = (16, 64, 256)

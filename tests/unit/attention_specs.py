@@ -38,6 +38,12 @@ def _causal_free(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
+def _decode_lse(q, k, v):
+    k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
+    s = _scores(q, k)
+    return s.softmax(-1).to(v.dtype) @ v, torch.logsumexp(s, -1)
+
+
 def _decode_softcap(q, k, v):
     k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
     return (30.0 * torch.tanh(_scores(q, k) / 30.0)).softmax(-1).to(v.dtype) @ v
@@ -240,6 +246,8 @@ WALKS: dict[str, tuple[Any, ...]] = {
     "decode_flags": (_grouped_mask, *_grouped(16, 4, 3000, 128), e(16, 1, 4, 3000, dtype=BOOL)),
     "decode_alibi": (_grouped_alibi, *_grouped(4, 3, 3000, 64), e(8, dtype=FP32)),
     "decode_softcap": (_decode_softcap, *_grouped(4, 2, 3000, 128)),
+    "decode_lse": (_decode_lse, *_grouped(4, 2, 3000, 128)),
+    "decode_lse_whole": (_decode_lse, *_grouped(140, 2, 300, 128)),
     "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
     "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
     "decode_lengths": (_cached_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),

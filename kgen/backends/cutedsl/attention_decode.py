@@ -37,7 +37,7 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
     after = prefill.epilogue_fused
     measures, masks = measured(variant) is not None, masks_by_length(variant)
     lengths, table = ", mLengths" if measures else "", ", mTable" if form.pages else ""
-    outputs = f", {'mParts, mSums' if combines else 'mO'}{prefill.fused}{'' if combines else after}"
+    outputs = f", mParts, mSums{prefill.fused}" if combines else f", mO{prefill.lse}{prefill.fused}{after}"
     sliding = form.keys.lengths is not None and form.keys.lengths.sliding
     length, place = ", length" if masks else "", ", batch" if prefill.places_scores else ""
     passed = f"tma_q, mQ, tma_k, mK, tma_v, mV{lengths}{table}{outputs}".split(", ")
@@ -63,7 +63,7 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
         load_head=_load_head(lengths + table),
         kernel_head=bracketed("def attention(", ("v: cutlass.Constexpr", "blocks", *passed), "):"),
         launch_call=bracketed("attention(", ("v", "blocks", *passed), ").launch(", indent=4),
-        combine_call=_combine_call(after),
+        combine_call=_combine_call(prefill.lse + after),
         key_blocks=_key_blocks(form),
         first_block=f"{_FIRST} + first" if form.keys.least is not None else "first",
         row_words=": the queries of a head, then those of the next one" if packed else "",
@@ -94,6 +94,9 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
         empty_words=prefill.empty_words,
         inverse_sum=prefill.inverse_sum,
         inverse_total=prefill.inverse_sum.replace("c.row_sum[r]", "total"),
+        lse=prefill.lse,
+        lse_value=prefill.lse_value,
+        lse_total=prefill.lse_value.replace("c.row_sum[r]", "total"),
         store_open="epilogue_ops(" if prefill.epilogue_lines else "(",
         store_close=f", at_o{after})" if prefill.epilogue_lines else ").to(OUT)",
         fused=prefill.fused,
@@ -122,7 +125,7 @@ def decode_tensors(variant: AttentionVariant) -> tuple[str, ...]:
 def decode_templates(view: DecodeView) -> Sections:
     """Return the names of the templates in the order they stand in the file."""
     ops = (f"{FOLDER}/modify.py.j2",) if view.modified else ()
-    stores = ("store_part", "combine") if view.combines else ("store",)
+    stores = ("store_part", "combine") if view.combines else (*(("store_lse",) if view.lse else ()), "store")
     return Sections(
         variant=(
             f"{FOLDER}/items.py.j2",
@@ -183,8 +186,8 @@ def _item(measures: bool, masks: bool, head: str) -> Lines:
     )
 
 
-def _combine_call(after: str) -> Lines:
-    head = f"combine(v, mParts, mSums, mO{after}).launch("
+def _combine_call(further: str) -> Lines:
+    head = f"combine(v, mParts, mSums, mO{further}).launch("
     given = ("grid=(prod(v.batch), rows, 1)", "block=(32, 1, 1)", "stream=stream", "use_pdl=True")
     return bracketed(head, given, ")", indent=4)
 

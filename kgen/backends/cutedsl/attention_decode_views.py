@@ -16,8 +16,9 @@ class DecodeView:
     `measures`: a number in memory says how many keys an item has, `length` passes it to the mask, `seen` and
     `seen_blocks` are the keys and blocks that it leaves; `key_blocks` counts those without it. `paged`: K and V are
     read through a table, `box_n` keys at once, `walked_keys` of them by a stride; smem is laid out for `step_keys` at
-    once, a descriptor for `box_keys`; `page` makes the number of a page. `lengths` and `table` are these tensors, as
-    ", name". `first_step` and `next_step` are the statements of a step. An element of O is stored as it stands between
+    once, a descriptor for `box_keys`; `page` makes the number of a page. `lengths` and `table` are these tensors, as ",
+    name". `first_step` and `next_step` are the statements of a step. `lse_value` and `lse_total` are what a row's
+    logsumexp is stored as by one kernel and by the second one. An element of O is stored as it stands between
     `store_open` and `store_close`. `pingpong` is false and `staged_words` empty. The others are those of
     `AttentionView`.
     """
@@ -73,6 +74,9 @@ class DecodeView:
     empty_words: str
     inverse_sum: str
     inverse_total: str
+    lse: str
+    lse_value: str
+    lse_total: str
     store_open: str
     store_close: str
     fused: str
