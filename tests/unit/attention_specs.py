@@ -90,6 +90,18 @@ def _sequences(q, k, v, ids):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=ids[:, None] == ids)
 
 
+def _behind_a_cache(q, k, v, lengths):
+    rows, columns = (torch.arange(t.shape[2], device=q.device) for t in (q, k))
+    mask = columns <= (lengths[:, None, None] - q.shape[2] + rows[:, None])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None], enable_gqa=True)
+
+
+def _causal_sequences(q, k, v, ids):
+    tokens = torch.arange(q.shape[1], device=q.device)
+    keep = (ids[:, None] == ids) & (tokens[:, None] >= tokens)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+
 def _epilogue(q, k, v, residual):
     return F.relu(F.scaled_dot_product_attention(q, k, v).float() + residual)
 
@@ -130,6 +142,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "epilogue": (_epilogue, *_qkv(300, 500, 128), e(2, 4, 300, 128)),
     "lengths": (_lengths, *_qkv(100, 300, 128, heads=(8, 2)), e(2, dtype=INT32)),
     "sequences": (_sequences, *_qkv(300, 300, 64), e(300, dtype=INT32)),
+    "lengths_behind": (_behind_a_cache, *_qkv(300, 900, 128, heads=(8, 2)), e(2, dtype=INT32)),
+    "sequences_causal": (_causal_sequences, *(e(4, 900, 128) for _ in range(3)), e(900, dtype=torch.int64)),
     "packed": (_packed, e(2, 300, 3, 4, 64)),
 }
 

@@ -1,20 +1,18 @@
 """DecodeView: the text of an attention whose few rows per head of K and V are one tile, a CTA for each part of keys."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
+from kgen.backends.cutedsl.attention_arguments import parameters
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_device import (
     CONSUMER,
     attention_view,
     launch_head,
-    parameters,
     tensor_views,
-    tensors,
 )
 from kgen.backends.cutedsl.attention_device import FOLDER as PREFILL
-from kgen.backends.cutedsl.attention_lengths import masks_by_length, measured, printed_form
+from kgen.backends.cutedsl.attention_lengths import length_view, masks_by_length, measured, printed_form
 from kgen.backends.cutedsl.attention_modes import Modes, Whole, are_rows, coordinates, modes_of, packs_heads
 from kgen.backends.cutedsl.attention_views import Sections
 from kgen.backends.source.lines import Lines, bracketed
@@ -22,7 +20,6 @@ from kgen.families.attention.form import AttentionForm
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention_decode"
-PARTS: Final = ("parts", "sums")  # parameters of the launch function, where keys are split
 _FIRST: Final = "max(self.least, 0) // self.tile_n"  # block of keys
 _LAYOUTS: Final = "smem of Q (64, d, 1) with zeros where no query is, K (keys, d, stage), V as B (dv, keys, stage)."
 _PACKED: Final = "(v.q_rows, MMA_M // v.q_rows)"
@@ -31,7 +28,7 @@ _PACKED: Final = "(v.q_rows, MMA_M // v.q_rows)"
 def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
     """Return what the device templates print for a variant; `whole` names operands that vary along all heads."""
     form, combines = printed_form(variant), variant.combined
-    prefill = attention_view(replace(variant, form=form), whole)
+    prefill = attention_view(variant, whole)
     packed = packs_heads(variant)
     modes = modes_of(variant, whole)
     after = prefill.epilogue_fused
@@ -45,7 +42,7 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
     return DecodeView(
         combines=combines,
         measures=measures,
-        length_words="its first query sees" if sliding else "of a sequence",
+        length_words=prefill.length_words,
         seen="length + (self.queries - 1)" if sliding else "length",
         seen_blocks=_minus_first("(seen + self.tile_n - 1) // self.tile_n", form),
         length=length,
@@ -87,9 +84,9 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
         places_scores=prefill.places_scores,
         score_lines=prefill.score_lines,
         score_result=prefill.score_result,
-        masks_rows=prefill.masks_rows or (masks and sliding),
+        masks_rows=prefill.masks_rows,
         query="v.row_at(row + i // 2 % 2 * 8)[0]" if packed else prefill.query,
-        mask_lines=_mask_lines(prefill.mask_lines, masks, sliding),
+        mask_lines=prefill.mask_lines,
         exp2_scale=prefill.exp2_scale,
         empty_words=prefill.empty_words,
         inverse_sum=prefill.inverse_sum,
@@ -104,22 +101,9 @@ def decode_view(variant: AttentionVariant, whole: Whole) -> DecodeView:
         epilogue_lines=prefill.epilogue_lines,
         epilogue_result=prefill.epilogue_result,
         outputs=outputs,
-        launch_head=launch_head(decode_parameters(variant)),
+        launch_head=launch_head(parameters(variant)),
         view_lines=_view_lines(variant, form, modes),
     )
-
-
-def decode_parameters(variant: AttentionVariant) -> tuple[str, ...]:
-    """Return the parameters of the launch function, tensors by their roles."""
-    read = [*(["lengths"] if measured(variant) else []), *(["table"] if variant.form.pages else [])]
-    return (*parameters(printed_form(variant)), *read, *(PARTS if variant.combined else ()))
-
-
-def decode_tensors(variant: AttentionVariant) -> tuple[str, ...]:
-    """Return the tensors of the program that these parameters are, which the parts at the end are not."""
-    length, pages = measured(variant), variant.form.pages
-    read = [*([length.tensor] if length else []), *([pages.tensor] if pages else [])]
-    return (*tensors(printed_form(variant)), *read)
 
 
 def decode_templates(view: DecodeView) -> Sections:
@@ -206,11 +190,6 @@ def _minus_first(blocks: str, form: AttentionForm) -> str:
     return blocks if form.keys.least is None else f"{blocks} - {_FIRST}"
 
 
-def _mask_lines(lines: Lines, masks: bool, sliding: bool) -> Lines:
-    """Return the statements of the condition `inside`, which a length bounds, too."""
-    return (*lines, f"inside = inside & (n < length{' + m' if sliding else ''})") if masks else lines
-
-
 def _page(form: AttentionForm) -> Lines:
     """Return the statements that make a page's number by an entry of the table."""
     if form.pages is None:
@@ -235,10 +214,7 @@ def _rows(variant: AttentionVariant) -> str:
 def _view_lines(variant: AttentionVariant, form: AttentionForm, modes: Mapping[str, Modes]) -> Lines:
     pages = ["pages = cutlass.Int32(v.pages)"] if form.pages else []
     lines = [*pages, *tensor_views(form, _rows(variant), modes)]
-    if (length := measured(variant)) is not None:
-        pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
-        layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"
-        lines += bracketed("mLengths = cute.make_tensor(", (pointer, layout), ")", indent=4)
+    lines += length_view(variant)
     if form.pages is not None:
         pointer = "table.iterator + v.table_offset" if form.pages.offset else "table.iterator"
         layout = "cute.make_layout((-(-v.keys // v.page), *v.batch), stride=v.table_stride)"

@@ -1,6 +1,6 @@
 """What an attention computes and how a variant does, in the words of a docstring."""
 
-from kgen.backends.cutedsl.attention_device import score_ops
+from kgen.backends.cutedsl.attention_lengths import score_ops
 from kgen.backends.source.lines import Lines
 from kgen.planning.plan_attention import AttentionVariant
 
