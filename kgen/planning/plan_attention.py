@@ -46,10 +46,26 @@ class AttentionVariant(Variant):
         return self.choice.candidate.number("splits")
 
     @property
-    def parts(self) -> tuple[TensorType, TensorType]:
-        """What splits leave to a second kernel: rows of O for each part of each head, and log2 of their sums."""
-        shape = (self.splits * self.form.batch_count, self.form.m * self.form.ratio)
-        return TensorType.contiguous(DType.FP32, (*shape, self.form.dv)), TensorType.contiguous(DType.FP32, shape)
+    def ranges_keys(self) -> bool:
+        """Whether a kernel before this one finds the keys of each row block by the numbers of their sequences."""
+        return not self.few_rows and self.form.sequences is not None
+
+    @property
+    def workspace(self) -> Mapping[str, TensorType]:
+        """What its kernels leave to one another.
+
+        Splits leave `parts`, rows of O for each part of each head, and `sums`, log2 of their sums; `ranges` are the
+        first key of a row block and the one behind its last.
+        """
+        found: dict[str, TensorType] = {}
+        if self.combined:
+            shape = (self.splits * self.form.batch_count, self.form.m * self.form.ratio)
+            found["parts"] = TensorType.contiguous(DType.FP32, (*shape, self.form.dv))
+            found["sums"] = TensorType.contiguous(DType.FP32, shape)
+        if self.ranges_keys:
+            row_blocks = -(-self.form.m // self.choice.candidate.number("tile_m"))
+            found["ranges"] = TensorType.contiguous(DType.INT32, (max(row_blocks, 1), 2))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

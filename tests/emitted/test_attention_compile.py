@@ -32,7 +32,9 @@ def test_both_products_are_wgmma_of_the_tile(name: str, results: dict[str, Check
     candidate = variant.choice.candidate
     (evidence,) = results[name].variants
     (kernel,) = (k for k in evidence.kernels if k.mma)
-    assert len(evidence.kernels) == 1 + variant.combined and not any(k.spills for k in evidence.kernels)
+    assert len(evidence.kernels) == 1 + variant.combined + variant.ranges_keys and not any(
+        k.spills for k in evidence.kernels
+    )
     tiles = {candidate.number("tile_n"), candidate.number("dv_pad")}
     assert {sites.shape.split(".")[0] for sites in kernel.mma} == {f"64x{n}x16" for n in tiles}
     assert {sites.kind for sites in kernel.mma} == {"HGMMA"} and not kernel.spills

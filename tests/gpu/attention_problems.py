@@ -1,7 +1,8 @@
 """Random attentions: problem `index` is the same in every run, and is a text and a list of tensors.
 
 The first PREFILL have any number of queries, the others few: a decoding step over a cache, from DECODE on with a
-length for each sequence, or with the pages of a cache. How it is written, its
+length for each sequence, or with the pages of a cache; from VARLEN on any number of queries again, with
+lengths, or with sequences behind one another. How it is written, its
 mask, what scores are modified with, layouts and ratios turn at different speeds, so that the problems meet most pairs;
 lengths, dims and the rest are drawn from a generator seeded with the index.
 """
@@ -18,7 +19,8 @@ from problems import Operand
 
 PREFILL = 60
 DECODE = 84
-COUNT = 108
+VARLEN = 108
+COUNT = 126
 DIMS = (64, 128, 80, 96, 256, 40, 192, 72, 128, 64, 160)
 RATIOS = (1, 2, 1, 8, 4)
 LAYOUTS = ("heads", "tokens", "packed", "padded")
@@ -58,8 +60,8 @@ class AttentionProblem:
         return [
             _flags(*one)
             if operand.name == "mask"
-            else _counted(one[0], int(operand.scale))
-            if operand.name in ("lengths", "table")
+            else _counted(one[0], int(operand.scale), ascend=operand.name == "ids")
+            if operand.name in ("lengths", "table", "ids", "numbers")
             else one
             for operand, one in zip(self.operands, made, strict=True)
         ]
@@ -74,9 +76,10 @@ def _flags(view: torch.Tensor, base: torch.Tensor) -> tuple[torch.Tensor, torch.
     return flags, flags
 
 
-def _counted(view: torch.Tensor, limit: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _counted(view: torch.Tensor, limit: int, *, ascend: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Return drawn bytes as whole numbers below a limit."""
     numbers = ((view.long() + 128) * 7919 % limit).to(view.dtype)
+    numbers = numbers.sort().values if ascend else numbers
     return numbers, numbers
 
 
@@ -98,6 +101,8 @@ class _Sizes:
 def problem(index: int) -> AttentionProblem:
     """Return the problem of that index."""
     rng = random.Random(index)
+    if index >= VARLEN:
+        return _varlen(index, rng)
     if index >= DECODE:
         return _measured(index, rng)
     if index >= PREFILL:
@@ -212,7 +217,7 @@ def _decode(index: int, rng: random.Random) -> AttentionProblem:
     dtype, is_op = DTYPES[n % len(DTYPES)], mask != "window" and n % 4 != 3
     score = "none" if is_op else ("softcap", "alibi", "none")[n // 4 % 3]
     operands, lines = _operands(layout, sizes, dtype, rng)
-    lines += _decode_op(mask, sizes, operands) if is_op else _decode_spelled(mask, score, sizes, operands)
+    lines += _decode_op(mask, sizes, operands) if is_op else _decode_spelled(mask, score, sizes, operands, n % 4 == 3)
     words = ", ".join(("decode", "op" if is_op else "spelled", layout, mask, score, dtype, str(sizes)))
     return AttentionProblem(index, words, tuple(operands), tuple(lines))
 
@@ -238,8 +243,8 @@ def _decode_op(mask: str, s: _Sizes, operands: list[Operand]) -> list[str]:
     return [*lines, f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})"]
 
 
-def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -> list[str]:
-    """Return products and softmax as people spell them out."""
+def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand], lse: bool) -> list[str]:
+    """Return products and softmax as people spell them out, with `lse` logsumexp, too."""
     lines = [f"k, v = (t.repeat_interleave({s.ratio}, dim=1) for t in (k, v))"] if s.ratio > 1 else []
     lines += [
         "s = (q @ k.transpose(-1, -2)).float() * q.shape[-1] ** -0.5",
@@ -257,7 +262,8 @@ def _decode_spelled(mask: str, score: str, s: _Sizes, operands: list[Operand]) -
         lines.append("s = s.masked_fill(~mask, float('-inf'))")
     elif mask in dropped:
         lines.append(f"s = s.masked_fill({dropped[mask]}, float('-inf'))")
-    return [*lines, "return s.softmax(-1).to(v.dtype) @ v"]
+    lines.append("out = s.softmax(-1).to(v.dtype) @ v")
+    return [*lines, "return out, torch.logsumexp(s, -1)" if lse else "return out"]
 
 
 PAGE_SIZES = (16, 64, 256)
@@ -297,3 +303,30 @@ def _measured(index: int, rng: random.Random) -> AttentionProblem:
     lines.append(f"return F.scaled_dot_product_attention({', '.join(['q, k, v', *options])})")
     words = ", ".join(("decode", f"pages of {size}" if size else "lengths", dtype, str(s)))
     return AttentionProblem(index, words, tuple(operands), tuple(lines))
+
+
+VARLEN_KINDS = ("ids", "lengths", "ids, causal", "behind a cache", "numbers", "lengths, causal")
+
+
+def _varlen(index: int, rng: random.Random) -> AttentionProblem:
+    """Return a problem of any number of queries whose keys a number in memory bounds."""
+    n = index - VARLEN
+    kind, dtype, d = VARLEN_KINDS[n % len(VARLEN_KINDS)], DTYPES[n % len(DTYPES)], DIMS[n % len(DIMS)]
+    whole, ratio = "int64" if n % 4 == 3 else "int32", (1, 4, 2)[n // 2 % 3]
+    queries = rng.randint(65, 1500)
+    keys = rng.randint(queries, 2000) if kind in ("lengths", "behind a cache") else queries
+    s = _Sizes(rng.randint(1, 3), rng.randint(1, 3), ratio, queries, keys, d, d)
+    operands, lines = _operands(("heads", "tokens")[n // 6 % 2], s, dtype, rng)
+    lines.append("rows, columns = (torch.arange(t.shape[2], device=q.device) for t in (q, k))")
+    if kind.startswith(("ids", "numbers")):
+        name = kind.partition(",")[0]
+        operands.append(Operand(name, (keys,), whole, scale=rng.choice((3, 9, 40))))
+        lines.append(f"mask = {name}[:, None] == {name}")
+    else:
+        operands.append(Operand("lengths", (s.batch,), whole, scale=keys + 1))
+        behind = " - q.shape[2] + rows[:, None] + 1" if kind == "behind a cache" else ""
+        lines.append(f"mask = (columns < lengths[:, None, None]{behind})[:, None]")
+    lines += ["mask = mask & (columns <= rows[:, None])"] if kind.endswith("causal") else []
+    options = ", enable_gqa=True" if ratio > 1 else ""
+    lines.append(f"return F.scaled_dot_product_attention(q, k, v, attn_mask=mask{options})")
+    return AttentionProblem(index, ", ".join(("varlen", kind, dtype, str(s))), tuple(operands), tuple(lines))

@@ -38,6 +38,12 @@ def _causal_free(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
+def _decode_lse(q, k, v):
+    k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
+    s = _scores(q, k)
+    return s.softmax(-1).to(v.dtype) @ v, torch.logsumexp(s, -1)
+
+
 def _decode_softcap(q, k, v):
     k, v = (t.repeat_interleave(4, dim=1) for t in (k, v))
     return (30.0 * torch.tanh(_scores(q, k) / 30.0)).softmax(-1).to(v.dtype) @ v
@@ -84,6 +90,18 @@ def _sequences(q, k, v, ids):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=ids[:, None] == ids)
 
 
+def _behind_a_cache(q, k, v, lengths):
+    rows, columns = (torch.arange(t.shape[2], device=q.device) for t in (q, k))
+    mask = columns <= (lengths[:, None, None] - q.shape[2] + rows[:, None])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None], enable_gqa=True)
+
+
+def _causal_sequences(q, k, v, ids):
+    tokens = torch.arange(q.shape[1], device=q.device)
+    keep = (ids[:, None] == ids) & (tokens[:, None] >= tokens)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+
 def _epilogue(q, k, v, residual):
     return F.relu(F.scaled_dot_product_attention(q, k, v).float() + residual)
 
@@ -124,6 +142,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "epilogue": (_epilogue, *_qkv(300, 500, 128), e(2, 4, 300, 128)),
     "lengths": (_lengths, *_qkv(100, 300, 128, heads=(8, 2)), e(2, dtype=INT32)),
     "sequences": (_sequences, *_qkv(300, 300, 64), e(300, dtype=INT32)),
+    "lengths_behind": (_behind_a_cache, *_qkv(300, 900, 128, heads=(8, 2)), e(2, dtype=INT32)),
+    "sequences_causal": (_causal_sequences, *(e(4, 900, 128) for _ in range(3)), e(900, dtype=torch.int64)),
     "packed": (_packed, e(2, 300, 3, 4, 64)),
 }
 
@@ -240,6 +260,8 @@ WALKS: dict[str, tuple[Any, ...]] = {
     "decode_flags": (_grouped_mask, *_grouped(16, 4, 3000, 128), e(16, 1, 4, 3000, dtype=BOOL)),
     "decode_alibi": (_grouped_alibi, *_grouped(4, 3, 3000, 64), e(8, dtype=FP32)),
     "decode_softcap": (_decode_softcap, *_grouped(4, 2, 3000, 128)),
+    "decode_lse": (_decode_lse, *_grouped(4, 2, 3000, 128)),
+    "decode_lse_whole": (_decode_lse, *_grouped(140, 2, 300, 128)),
     "decode_epilogue": (_grouped_epilogue, *_grouped(4, 2, 3000, 128), e(4, 8, 2, 128)),
     "decode_epilogue_whole": (_grouped_epilogue, *_grouped(140, 2, 300, 128), e(140, 8, 2, 128)),
     "decode_lengths": (_cached_lengths, e(16, 32, 1, 128), *_cache(16, 3000, 8, 128), e(16, dtype=torch.int32)),

@@ -22,10 +22,19 @@ def text_of(name: str) -> dict[str, Any]:
     """Return the rows of a kernel.py, whose methods compute with whole numbers."""
     tree = ast.parse(attention_specs.files_of(name)["kernel.py"])
     wanted = [s for s in tree.body if _name(s) in ("Variant", "VARIANTS")]
+    launch = next(s for s in tree.body if _name(s) == "launch_attention")
+    counting = [s for s in launch.body if _name(s) in ("end", "blocks")]  # of the blocks of keys
     cutlass = SimpleNamespace(min=min, max=max, Int32=int, select_=lambda c, yes, no: yes if c else no)
     names: dict[str, Any] = {"cutlass": cutlass, "dataclass": dataclass, "prod": prod}
     exec(compile(ast.Module(wanted, []), f"{name}/kernel.py", "exec"), names)
-    return names
+    return names | {"counting": compile(ast.Module(counting, []), f"{name}/kernel.py", "exec")}
+
+
+def blocks_of(text: dict[str, Any], v: Any) -> int:
+    """Return the blocks of keys that any query of a row sees, as the launch function counts them."""
+    scope = {**text, "v": v}
+    exec(text["counting"], scope)
+    return scope["blocks"]
 
 
 def _name(statement: ast.stmt) -> str:
@@ -79,14 +88,14 @@ def test_the_parts_hold_every_block_that_a_query_sees_once(name: str) -> None:
     text, rng = text_of(name), random.Random(3)
     (v,) = text["VARIANTS"]
     for row in (v, *(edited(v, rng) for _ in range(40))):
-        blocks = row.key_blocks()
+        blocks = blocks_of(text, row)
         parts = [row.part_of(blocks, part) for part in range(row.splits)]
         visited = [block for first, count in parts for block in range(first, first + count)]
         assert visited == sorted(set(visited)) and blocks >= 1
         seen = {n // row.tile_n for m in range(row.queries) for n in range(row.keys) if _sees(row, m, n)}
         assert seen <= set(visited)
         assert not seen or set(visited) == seen
-    assert min(count for _, count in (v.part_of(v.key_blocks(), p) for p in range(v.splits))) >= 1
+    assert min(count for _, count in (v.part_of(blocks_of(text, v), p) for p in range(v.splits))) >= 1
 
 
 def _sees(v: Any, m: int, n: int) -> bool:
@@ -111,8 +120,7 @@ def test_blocks_beyond_the_length_of_a_sequence_are_left_out(name: str) -> None:
     for row in (v, *(edited(v, rng) for _ in range(20))):
         for number in (0, 1, -5, row.keys, row.keys + 1000, 1 << 40, -(1 << 40), rng.randint(0, row.keys)):
             batch = tuple(extent - 1 for extent in row.batch)
-            length = row.length_of({(0, *batch): number}, batch)
-            blocks = row.blocks_of(row.key_blocks(), length)
+            _, blocks = row.seen_of(blocks_of(text, row), {(0, *batch): number}, batch)
             parts = [row.part_of(blocks, part) for part in range(row.splits)]
             visited = [block for first, count in parts for block in range(first, first + count)]
             most = {m: number + lengths.extra + (m if lengths.sliding else 0) for m in range(row.queries)}
@@ -131,12 +139,18 @@ def test_boxes_are_pages_or_parts_of_one(name: str) -> None:
         for key in range(0, -(-row.keys // tile_n) * tile_n, box):
             entry, at_page = row.page_at(key)
             assert 0 <= entry < 7 and (key >= row.keys or at_page * box + entry * size == key)
-    if hasattr(v, "wrapped"):
-        assert [v.wrapped(page) for page in (0, 3, -1)] == [0, 3, v.pages - 1]
+
+
+@pytest.mark.parametrize("name", PAGED)
+def test_negative_entries_count_from_the_end_where_torch_counts_so(name: str) -> None:
+    pages = attention_specs.variant_of(name).form.pages
+    assert pages and pages.wraps == ("page = page + cutlass.select_(page < 0, cutlass.Int32(v.pages)" in _text(name))
 
 
 def test_keys_and_values_that_heads_share_stay_in_l2() -> None:
-    assert "EVICT_FIRST" in _text("decode") and decode_view(attention_specs.variant_of("decode"), True).policy
+    assert (
+        "EVICT_FIRST" in _text("decode") and decode_view(attention_specs.variant_of("decode"), frozenset("qkv")).policy
+    )
     assert "EVICT_FIRST" not in _text("decode_shared_keys")
 
 

@@ -14,8 +14,9 @@ import attention_specs
 import pytest
 
 from kgen.backends.cutedsl.attention_device import modifies
+from kgen.backends.cutedsl.attention_lengths import measured, printed_form
 
-PLAIN = ("tile_of", "of_tensor")
+PLAIN = ("tile_of",)
 TILED = tuple(n for n in attention_specs.TILES if not attention_specs.variant_of(n).few_rows)
 EXACT = ("long", "long_causal", "window", "both_ways", "softcap")
 
@@ -59,9 +60,13 @@ def sees(v: Any, m: int, n: int) -> bool:
     return n - m <= getattr(v, "most", n) and n - m >= getattr(v, "least", -m) and n < v.keys
 
 
-def visited(name: str, text: dict[str, Any], v: Any, m: int) -> list[tuple[int, bool]]:
-    """Return the blocks of a row block in the order of the kernel's loops, and whether each is masked."""
-    first, end, plain_first, plain_end = v.key_blocks(-(-v.keys // v.tile_n), m)
+def visited(name: str, text: dict[str, Any], v: Any, m: int, seen: tuple[int, ...] = ()) -> list[tuple[int, bool]]:
+    """Return the blocks of a row block in the order of the kernel's loops, and whether each is masked.
+
+    `seen` is what memory says of the keys: a length, or the first key and the one behind the last.
+    """
+    seen = seen or all_keys(name, v)
+    first, end, plain_first, plain_end = v.key_blocks(-(-v.keys // v.tile_n), m, *seen)
     plain_end = min(plain_end, end - 1)
     scope = {"end": end, "first": first, "plain_first": plain_first, "plain_end": plain_end, **text}
     blocks = [(end - 1, True)]
@@ -69,6 +74,12 @@ def visited(name: str, text: dict[str, Any], v: Any, m: int) -> list[tuple[int, 
         blocks += [(eval(last, scope) - i, masked == "True") for i in range(eval(count, scope))]
     assert [b for b, _ in blocks] == list(range(end - 1, first - 1, -1))
     return blocks
+
+
+def all_keys(name: str, v: Any) -> tuple[int, ...]:
+    """Return what memory says where it leaves no key out."""
+    variant = attention_specs.variant_of(name)
+    return (0, v.keys) if variant.ranges_keys else (v.keys,) if measured(variant) else ()
 
 
 def walked(text: dict[str, Any], v: Any, sm_count: int) -> list[int]:
@@ -144,8 +155,52 @@ def test_blocks_that_no_query_sees_are_left_out(name: str) -> None:
         assert sum(masked for _, masked in blocks) <= 2 * -(-v.tile_m // v.tile_n) + 3
 
 
+@pytest.mark.parametrize("name", ["lengths", "lengths_behind"])
+def test_tiles_stop_at_the_length_of_a_sequence(name: str) -> None:
+    text, rng, lengths = text_of(name), random.Random(5), attention_specs.variant_of(name).form.keys.lengths
+    (v,) = text["VARIANTS"]
+    assert lengths and lengths.exact and "fused" not in attention_specs.files_of(name)["kernel.py"]
+    for _ in range(40):
+        sizes = {"queries": rng.randint(1, 400), "keys": rng.randint(1, 400), "tile_m": 64 * rng.randint(1, 3)}
+        row = replace(v, **sizes, tile_n=16 * rng.randint(1, 12))
+        for number in (0, 1, -7, row.keys, 1 << 40, rng.randint(0, row.keys)):
+            length = row.length_of({(0, 0): number}, (0,))
+            for m in range(row.row_blocks()):
+                rows = range(m * row.tile_m, min((m + 1) * row.tile_m, row.queries))
+                ends = [min(max(length + r * lengths.sliding, 0), row.keys) for r in rows]
+                blocks = visited(name, text, row, m, (length,))
+                assert [b for b, _ in blocks] == list(range(max(-(-max(ends) // row.tile_n), 1)))[::-1]
+                assert all(masked or (b + 1) * row.tile_n <= min(ends) for b, masked in blocks)
+
+
+@pytest.mark.parametrize("name", ["sequences", "sequences_causal"])
+def test_tiles_visit_the_keys_of_their_sequences_alone(name: str) -> None:
+    text, rng = text_of(name), random.Random(6)
+    (v,) = text["VARIANTS"]
+    causal = hasattr(v, "most")
+    for _ in range(40):
+        tokens, tile_n = rng.randint(1, 500), 16 * rng.randint(1, 12)
+        row = replace(v, queries=tokens, keys=tokens, tile_m=64 * rng.randint(1, 3), tile_n=tile_n)
+        ids = sorted(rng.choices(range(6), k=tokens)) if rng.random() < 0.8 else rng.choices(range(6), k=tokens)
+        for m in range(row.row_blocks()):
+            rows = range(m * row.tile_m, min((m + 1) * row.tile_m, tokens))
+            low, high = min(ids[r] for r in rows), max(ids[r] for r in rows)
+            among = [n for n in range(tokens) if low <= ids[n] <= high]
+            blocks = {b for b, _ in visited(name, text, row, m, (among[0], among[-1] + 1))}
+            seen = {n // tile_n for r in rows for n in range(r + 1 if causal else tokens) if ids[n] == ids[r]}
+            last = min(among[-1], max(rows)) if causal else among[-1]
+            assert seen <= blocks == set(range(among[0] // tile_n, last // tile_n + 1))
+
+
+def test_the_keys_of_a_row_block_are_found_by_a_kernel_before() -> None:
+    kernel = attention_specs.files_of("sequences")["kernel.py"]
+    assert attention_specs.variant_of("sequences").workspace["ranges"].static_shape == (5, 2)
+    assert kernel.index("find_ranges(v, mRanges, fused).launch(") < kernel.index("attention(v, blocks, tma_q, mQ")
+    assert "2**31 - 1), -(2**31)))" in attention_specs.files_of("sequences_causal")["kernel.py"]  # int64
+
+
 def test_bounds_alone_leave_the_scale_in_the_exponent() -> None:
-    assert [name for name in TILED if not modifies(attention_specs.variant_of(name).form)] == [
+    assert [name for name in TILED if not modifies(printed_form(attention_specs.variant_of(name)))] == [
         "long",
         "long_causal",
         "tokens_first",
@@ -156,6 +211,8 @@ def test_bounds_alone_leave_the_scale_in_the_exponent() -> None:
         "window",
         "both_ways",
         "epilogue",
+        "lengths",
+        "lengths_behind",
         "packed",
         "over_q",
     ]

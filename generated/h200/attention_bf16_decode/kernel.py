@@ -1,12 +1,10 @@
 """attention_bf16_decode: one kernel
 
-Kernel 0:
-  out = softmax(0.08838834764831843 * Q K^T) V of q, k, v.
-  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): a CTA for each head of K and V and part of its
-    keys, one tile with all 4 rows of Q that share them; 4 CTAs share the keys of a head, a second kernel adds up
-    what they found.
-    tile 64 rows x 64 keys, 3 stages, 256 threads, 115712 bytes of smem, 2 CTAs per SM,
-    256 items in 1 grid waves, 97% full
+out = softmax(0.08838834764831843 * Q K^T) V of q, k, v.
+Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): a CTA for each head of K and V and part of its
+  keys; one tile has all 4 rows of Q that share them; a second kernel adds up the 4 parts of a head.
+  tile 64 rows x 64 keys, 3 stages, 256 threads, 115712 bytes of smem, 2 CTAs per SM,
+  256 items in 1 grid waves, 97% full
 
 Target: h200 (sm_90a, 132 SMs).
 
@@ -62,7 +60,7 @@ class Variant:
     dv: int = 128
     ratio: int = 1  # query heads that share a head of K and V
     batch: tuple[int, ...] = (8, 8)
-    q_stride: tuple[int, ...] = (128, 1, 0, 4096, 512)  # of (query, dim, group, *batch), in elements
+    q_stride: tuple = (128, 1, 0, 4096, 512)  # of (query, dim, group, *batch), in elements
     k_stride: tuple[int, ...] = (1024, 1, 4194304, 128)  # of (key, dim, *batch)
     v_stride: tuple[int, ...] = (1, 1024, 4194304, 128)  # of (dim, key, *batch)
     o_stride: tuple[int, ...] = (128, 1, 0, 4096, 512)  # of (query, dim, group, *batch)
@@ -92,10 +90,6 @@ class Variant:
     def item_of(self, part, head):
         """The item of a part and a head."""
         return (head // self.section * self.splits + part) * self.section + head % self.section
-
-    def key_blocks(self):
-        """Blocks of keys that any query sees."""
-        return -(-self.keys // self.tile_n)
 
     def part_of(self, blocks, part):
         """(first, count) of the blocks of one part."""
@@ -155,7 +149,6 @@ def rules_attention(v):
     yield "part_offsets", v.splits <= 1 or 64 * v.splits * 4 * 128 < 2147483648, "parts are counted in 32 bits"
     yield "smem", smem_bytes <= 232448, "Q, stages of K and V, weights and the barriers share one CTA's smem"
     yield "overlap_stages", v.stages >= 2, "the next keys are multiplied while V of these is still in use"
-    yield "printed_two_consumers", held_regs <= 200, "addresses and the softmax spill beyond"
     yield "printed_walk_keys", v.tile_n <= 128, "ptxas spills beside more scores, in the one loop over blocks"
     yield "printed_walk_registers", held_regs <= 184, "addresses and the softmax spill beyond"
 
@@ -292,24 +285,26 @@ class Consumer(NamedTuple):
         for i in range(cute.size(self.o)):
             self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
 
-    def step(self, v, pipes, reads, where):
-        """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
+    def step(self, v, pipes, reads, where, first=False):
+        """One block of keys: its scores beside the values of the block before (the first has none), then softmax."""
         _, pipe_k, pipe_v = pipes
         _, read_k, read_v = reads
         pipe_k.consumer_wait(read_k)
         self.scores(v, read_k.index)
-        pipe_v.consumer_wait(read_v)
-        self.add_values(v, read_v.index)
-        warpgroup.wait_group(1)
+        if not first:
+            pipe_v.consumer_wait(read_v)
+            self.add_values(v, read_v.index)
+        warpgroup.wait_group(0 if first else 1)
         pipe_k.consumer_release(read_k)
         read_k.advance()
         self.mask(v, *where)
         self.softmax(v)
-        warpgroup.wait_group(0)
-        pipe_v.consumer_release(read_v)
-        read_v.advance()
+        if not first:
+            warpgroup.wait_group(0)
+            pipe_v.consumer_release(read_v)
+            read_v.advance()
+            self.rescale_output()
         convert(self.s, self.p)
-        self.rescale_output()
         return reads
 
 
@@ -333,9 +328,8 @@ def store_part(v: cutlass.Constexpr, c, index, row, column, mParts, mSums):
 def combine(v: cutlass.Constexpr, mParts, mSums, mO):
     """A warp for each row of O: its parts, weighted by their sums, added in the order of the keys."""
     cute.arch.griddepcontrol_wait()  # the grid before has stored them
-    lane, index = cute.arch.lane_idx(), cute.arch.block_idx()[0]
-    rows = v.queries * v.ratio
-    dense, head = index % rows, index // rows
+    lane = cute.arch.lane_idx()
+    head, dense, _ = cute.arch.block_idx()
     m, group, batch = dense % v.queries, dense // v.queries, v.batch_at(head)
     high = ACC(-ACC.inf)
     for part in cutlass.range(v.splits, unroll=8):
@@ -355,40 +349,12 @@ def combine(v: cutlass.Constexpr, mParts, mSums, mO):
     for c in cutlass.range_constexpr(cute.size(acc)):
         if lane + c * 32 < v.dv:
             at_o = (INDEX(m), INDEX(lane + c * 32), group, *batch)
-            x = acc[c] * inverse
-            mO[at_o] = x.to(OUT)
-
-
-@cute.jit
-def attend(v: cutlass.Constexpr, c, pipes, first, count, row, column):
-    """All keys of one item, block after block: O in registers, not divided yet, and the sum of each row."""
-    pipe_q, pipe_k, pipe_v = pipes
-    reads = v.pipeline_states(pipeline.PipelineUserType.Consumer)
-    read_q, read_k, read_v = reads
-    pipe_q.consumer_wait(read_q)
-    pipe_k.consumer_wait(read_k)
-    c.scores(v, read_k.index)
-    warpgroup.wait_group(0)
-    pipe_k.consumer_release(read_k)
-    read_k.advance()
-    where = (row, column + first * v.tile_n)
-    c.mask(v, *where)
-    c.softmax(v)
-    convert(c.s, c.p)
-    for block in cutlass.range(first + 1, first + count, unroll=1):
-        where = (row, column + block * v.tile_n)
-        reads = c.step(v, pipes, reads, where)
-    _, _, read_v = reads
-    pipe_v.consumer_wait(read_v)
-    c.add_values(v, read_v.index)
-    warpgroup.wait_group(0)
-    for r in cutlass.range_constexpr(2):
-        c.row_sum[r] = over_quad(add, c.row_sum[r])
+            mO[at_o] = (acc[c] * inverse).to(OUT)
 
 
 @cute.jit
 def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums):
-    """Consumer warp group: the rows of an item in registers."""
+    """Consumer warp group: the rows of an item in registers, over all blocks of its keys."""
     c = Consumer.of(v, 0, sQ, sK, sV)
     c.row_max.fill(-ACC.inf)
     c.row_sum.fill(0.0)
@@ -398,20 +364,29 @@ def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums)
     index = cute.arch.block_idx()[0]
     part, _ = v.item_at(index)
     first, count = v.part_of(blocks, part)
-    attend(v, c, pipes, first, count, row, column)
+    if count > 0:
+        pipe_q, _, pipe_v = pipes
+        reads = v.pipeline_states(pipeline.PipelineUserType.Consumer)
+        pipe_q.consumer_wait(reads[0])
+        reads = c.step(v, pipes, reads, (row, column + first * v.tile_n), first=True)
+        for block in cutlass.range(first + 1, first + count, unroll=1):
+            reads = c.step(v, pipes, reads, (row, column + block * v.tile_n))
+        pipe_v.consumer_wait(reads[2])
+        c.add_values(v, reads[2].index)
+        warpgroup.wait_group(0)
+        for r in cutlass.range_constexpr(2):
+            c.row_sum[r] = over_quad(add, c.row_sum[r])
     store_part(v, c, index, row, column, mParts, mSums)
     cute.arch.griddepcontrol_launch_dependents()  # the CTAs of `combine` may take their places
 
 
 @cute.kernel
-def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK, tma_v, mV, mParts, mSums):
+def attention(v: cutlass.Constexpr, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, mParts, mSums):
     """A producer warp loads by TMA; a consumer warp group holds the rows of S, P and O in registers."""
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 + 4 * v.stages)
-    q_layout, k_layout, v_layout = v.smem_layouts()
-    sQ = smem.allocate_tensor(IN, q_layout.outer, 1024, swizzle=q_layout.inner)
-    sK = smem.allocate_tensor(IN, k_layout.outer, 1024, swizzle=k_layout.inner)
-    sV = smem.allocate_tensor(IN, v_layout.outer, 1024, swizzle=v_layout.inner)
+    layouts = v.smem_layouts()
+    sQ, sK, sV = [smem.allocate_tensor(IN, layout.outer, 1024, swizzle=layout.inner) for layout in layouts]
 
     def pipe(storage, stages, count):
         return pipeline.PipelineTmaAsync.create(
@@ -445,7 +420,7 @@ def launch_attention(q, k, values, o, parts, sums, stream, v: cutlass.Constexpr)
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     queries, keys, d, dv = cutlass.Int32(v.queries), cutlass.Int32(v.keys), cutlass.Int32(v.d), cutlass.Int32(v.dv)
     # and the blocks of keys: loops of known length are unrolled or left out, and then registers spill
-    blocks = cutlass.Int32(v.key_blocks())
+    blocks = cutlass.Int32(-(-v.keys // v.tile_n))
     mQ = cute.make_tensor(q.iterator, cute.make_layout((queries, d, v.ratio, *v.batch), stride=v.q_stride))
     mK = cute.make_tensor(k.iterator, cute.make_layout((keys, d, *v.batch), stride=v.k_stride))
     mV = cute.make_tensor(values.iterator, cute.make_layout((dv, keys, *v.batch), stride=v.v_stride))
@@ -466,9 +441,7 @@ def launch_attention(q, k, values, o, parts, sums, stream, v: cutlass.Constexpr)
         preferred_smem_carveout=100,
         stream=stream,
     )
-    combine(v, mParts, mSums, mO).launch(
-        grid=(rows * prod(v.batch), 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
-    )
+    combine(v, mParts, mSums, mO).launch(grid=(prod(v.batch), rows, 1), block=(32, 1, 1), stream=stream, use_pdl=True)
 
 
 # The host code.
@@ -488,11 +461,7 @@ SIGNATURES = {
 PLAN = {
     ((8, 32, 1, 128), (8, 4096, 8, 128), (8, 4096, 8, 128)): (
         "default: q bf16[8,32,1,128], k bf16[8,4096,8,128], v bf16[8,4096,8,128]",
-        (
-            ((8, 32, 1, 128), (4096, 128, 128, 1)),
-            ((256, 4, 128), (512, 128, 1)),
-            ((256, 4), (4, 1)),
-        ),
+        (((8, 32, 1, 128), (4096, 128, 128, 1)), ((256, 4, 128), (512, 128, 1)), ((256, 4), (4, 1))),
         "default_tma",
     ),
 }

@@ -1,12 +1,11 @@
 """attention_bf16_softcap: one kernel
 
-Kernel 0:
-  out = softmax(0.002946278254943948 * Q K^T) V of q, k, v; a query at m sees the keys n >= m + -511 and n <= m + 0;
-    2 more operations on scores.
-  Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 2
-    consumer warp groups take turns on the tensor cores (ping-pong); scores, weights and output in registers.
-    tile 128 queries x 96 keys, 3 stages, 384 threads, 214016 bytes of smem,
-    256 tiles in 3 grid waves, 93% full
+out = softmax(0.002946278254943948 * Q K^T) V of q, k, v; a query at m sees the keys n >= m + -511 and n <= m + 0; 2
+  more operations on scores.
+Variant default_tma (q on 16 bytes, k on 16 bytes, v on 16 bytes): Q, K and V arrive by TMA, one producer warp; 2
+  consumer warp groups take turns on the tensor cores (ping-pong); scores, weights and output in registers.
+  tile 128 queries x 96 keys, 3 stages, 384 threads, 214016 bytes of smem,
+  256 tiles in 3 grid waves, 93% full
 
 Target: h200 (sm_90a, 132 SMs).
 
@@ -60,7 +59,7 @@ class Variant:
     dv: int = 128
     ratio: int = 1  # query heads that share a head of K and V
     batch: tuple[int, ...] = (2, 16)
-    q_stride: tuple[int, ...] = (2048, 1, 0, 2097152, 128)  # of (query, dim, group, *batch), in elements
+    q_stride: tuple = (2048, 1, 0, 2097152, 128)  # of (query, dim, group, *batch), in elements
     k_stride: tuple[int, ...] = (2048, 1, 2097152, 128)  # of (key, dim, *batch)
     v_stride: tuple[int, ...] = (1, 2048, 2097152, 128)  # of (dim, key, *batch)
     o_stride: tuple[int, ...] = (128, 1, 0, 2097152, 131072)  # of (query, dim, group, *batch)
@@ -328,28 +327,31 @@ class Consumer(NamedTuple):
         for i in range(cute.size(self.o)):
             self.o[i] = self.o[i] * self.rescale[i // 2 % 2]
 
-    def step(self, v, masked, pipes, reads, where):
-        """One block of keys: its scores beside the values of the block before, then its softmax beside the latter."""
+    def step(self, v, masked, pipes, reads, where, first=False):
+        """One block of keys: its scores beside the values of the block before (the first has none), then softmax."""
         _, pipe_k, pipe_v = pipes
         _, read_k, read_v = reads
         pipe_k.consumer_wait(read_k)
-        self.my_turn()
+        if not first:
+            self.my_turn()
         self.scores(v, read_k.index)
-        pipe_v.consumer_wait(read_v)
-        self.add_values(v, read_v.index)
-        self.your_turn(v)
-        warpgroup.wait_group(1)
+        if not first:
+            pipe_v.consumer_wait(read_v)
+            self.add_values(v, read_v.index)
+            self.your_turn(v)
+        warpgroup.wait_group(0 if first else 1)
         pipe_k.consumer_release(read_k)
         read_k.advance()
         self.modify(v)
         if masked:
             self.mask(v, *where)
         self.softmax(v)
-        warpgroup.wait_group(0)
-        pipe_v.consumer_release(read_v)
-        read_v.advance()
+        if not first:
+            warpgroup.wait_group(0)
+            pipe_v.consumer_release(read_v)
+            read_v.advance()
+            self.rescale_output()
         convert(self.s, self.p)
-        self.rescale_output()
         return reads
 
 
@@ -377,8 +379,7 @@ def store(v: cutlass.Constexpr, c, tile, tma_o, mO, sO):
 @cute.jit
 def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
     """All keys of one tile, from the last block down: the sum of P V stays in `o`, not divided yet."""
-    pipe_q, pipe_k, pipe_v = pipes
-    read_q, read_k, read_v = reads
+    pipe_q, _, pipe_v = pipes
     c.row_max.fill(-ACC.inf)
     c.row_sum.fill(0.0)
     c.o.fill(0.0)
@@ -386,18 +387,8 @@ def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
     thread = cute.arch.thread_idx()[0] % WARP_GROUP
     row = tile[0] * v.tile_m + c.group * MMA_M + thread // 32 * 16 + thread % 32 // 4  # of a thread's first element
     column = cute.arch.lane_idx() % 4 * 2
-    # the last block: its scores and their softmax
-    pipe_q.consumer_wait(read_q)
-    pipe_k.consumer_wait(read_k)
-    c.scores(v, read_k.index)
-    warpgroup.wait_group(0)
-    pipe_k.consumer_release(read_k)
-    read_k.advance()
-    where = (row, column + (end - 1) * v.tile_n)
-    c.modify(v)
-    c.mask(v, *where)
-    c.softmax(v)
-    convert(c.s, c.p)
+    pipe_q.consumer_wait(reads[0])
+    reads = c.step(v, True, pipes, reads, (row, column + (end - 1) * v.tile_n), first=True)
     plain_end = cutlass.min(plain_end, end - 1)
     # masked blocks, plain ones, masked ones: the masked loop stays where it is empty, or ptxas spills
     for i in cutlass.range(end - 1 - plain_end, unroll=1):
@@ -406,10 +397,10 @@ def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
         reads = c.step(v, False, pipes, reads, (row, column + (plain_end - 1 - i) * v.tile_n))
     for i in cutlass.range(cutlass.min(plain_first, end - 1) - first, unroll=1):
         reads = c.step(v, True, pipes, reads, (row, column + (cutlass.min(plain_first, end - 1) - 1 - i) * v.tile_n))
-    read_q, _, read_v = reads
-    pipe_q.consumer_release(read_q)
-    read_q.advance()
+    pipe_q.consumer_release(reads[0])
+    reads[0].advance()
     # the values of the first block
+    _, _, read_v = reads
     pipe_v.consumer_wait(read_v)
     c.add_values(v, read_v.index)
     warpgroup.wait_group(0)

@@ -18,7 +18,7 @@ from kgen.backends.source.file_text import (
     string_lines,
     unread_arguments,
 )
-from kgen.backends.source.lines import Lines, bracketed
+from kgen.backends.source.lines import LINE, Lines, bracketed, tuple_text
 from kgen.ir.program import Program
 
 _UNTIL_DEVICE: Final = "made once per process and device."
@@ -67,12 +67,18 @@ def _aligned(names: list[str]) -> Lines:
     return tuple(f"{name} = aligned({name})" for name in names)
 
 
+def _allocation_entry(shapes: Lines) -> Lines:
+    """Return the shapes and strides of the tensors that a case makes on one line, where they fit."""
+    line = f"{tuple_text(shapes)},"
+    return (line,) if len(line) + 8 <= LINE else allocation_entry(shapes)
+
+
 def _case(source: HostSource, case: str, program: Program) -> AloneCaseView:
     (variant,) = source.plan.variants_of(case, source.parts[0].kernel)
     takes = ", ".join(f"{source.shown[a.name]} {a.type}" for a in program.arguments)
     return AloneCaseView(
         key=plan_key(program),
         accepts=string_lines(f"{case}: {takes}", indent=8),
-        allocations=allocation_entry(allocation_shapes(program)),
+        allocations=_allocation_entry(allocation_shapes(program)),
         variant="None" if variant.form.is_empty else f'"{variant.name}"',
     )

@@ -3,11 +3,9 @@
 import textwrap
 from dataclasses import fields
 
+from kgen.backends.cutedsl.attention_arguments import parameters, tensors
 from kgen.backends.cutedsl.attention_decode import (
-    PARTS,
-    decode_parameters,
     decode_templates,
-    decode_tensors,
     decode_view,
     reads_once,
 )
@@ -17,12 +15,10 @@ from kgen.backends.cutedsl.attention_device import (
     FOLDER,
     attention_view,
     library_sections,
-    parameters,
     section_templates,
-    tensors,
 )
 from kgen.backends.cutedsl.attention_lengths import printed_form
-from kgen.backends.cutedsl.attention_modes import has_all_modes
+from kgen.backends.cutedsl.attention_modes import Whole, whole_operands
 from kgen.backends.cutedsl.attention_rows import attention_rules, fields_of, row_values, row_view
 from kgen.backends.cutedsl.attention_views import AttentionFileView, AttentionView
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES, memory
@@ -45,7 +41,7 @@ def attention_part(source: ProductSource[AttentionPlan]) -> Product:
     """Return the text of one attention. Raises an `UnsupportedError` for cases that one file cannot hold."""
     plan, shown = source.plan, dict(source.shown)
     first = plan.variants[0]
-    taken = decode_tensors(first) if first.few_rows else tensors(first.form)
+    taken = tensors(first)
     problems = (p for program in source.programs.values() for p in program.problems)
     types = {t.name: t.type for p in problems for t in p.tensors}
     return Product(
@@ -64,7 +60,7 @@ def attention_part(source: ProductSource[AttentionPlan]) -> Product:
 
 def _file(plan: AttentionPlan) -> AttentionFileView:
     first = plan.variants[0]
-    whole = all(has_all_modes(printed_form(v)) for v in plan.variants)
+    whole = frozenset.intersection(*(whole_operands(v.form) for v in plan.variants))
     view = _one_view(plan, whole)
     names = decode_templates(view) if isinstance(view, DecodeView) else section_templates(first, view)
     consumer = (render(CONSUMER_FIELDS, view).rstrip("\n"), *(_method(name, view) for name in names.consumer))
@@ -91,11 +87,11 @@ def _method(template: str, view: AttentionView | DecodeView) -> str:
     return textwrap.indent(render(template, view).rstrip("\n"), "    ")
 
 
-def _view(variant: AttentionVariant, whole: bool) -> AttentionView | DecodeView:
+def _view(variant: AttentionVariant, whole: Whole) -> AttentionView | DecodeView:
     return decode_view(variant, whole) if variant.few_rows else attention_view(variant, whole)
 
 
-def _one_view(plan: AttentionPlan, whole: bool) -> AttentionView | DecodeView:
+def _one_view(plan: AttentionPlan, whole: Whole) -> AttentionView | DecodeView:
     """Return the view of all variants: what their rows do not hold is one text."""
     first, *others = plan.variants
     view = _view(first, whole)
@@ -117,13 +113,12 @@ def _signature(variant: AttentionVariant, source: ProductSource[AttentionPlan]) 
     types = {t.name: t.type for p in program.problems for t in p.tensors}
     wide = {form.q.tensor, form.k.tensor, form.v.tensor} | source.made
     lines: list[str] = []
-    names = decode_parameters(variant) if variant.few_rows else parameters(form)
-    found = decode_tensors(variant) if variant.few_rows else tensors(form)
-    for name, tensor in zip(names, found, strict=False):  # parts come behind the tensors of the program
+    found = tensors(variant)
+    for name, tensor in zip(parameters(variant), found, strict=False):  # the workspace comes behind them
         type_ = types[tensor]
         align = _ALIGN_BYTES if tensor in wide else type_.dtype.bytes
         lines += signature_entry(_role(name, source.shown[tensor]), memory(type_.dtype), type_, align)
-    for name, tensor, type_ in zip(PARTS, source.workspace, variant.parts, strict=False):
+    for (name, type_), tensor in zip(variant.workspace.items(), source.workspace, strict=True):
         lines += signature_entry(_role(name, source.shown[tensor]), memory(type_.dtype), type_, _ALIGN_BYTES)
     return tuple(lines)
 
@@ -141,7 +136,6 @@ def _imports(view: AttentionView | DecodeView) -> Lines:
         "from functools import cache",
         "from importlib.metadata import version",
         "from math import prod",
-        "from operator import add",
         "from typing import NamedTuple",
         "import cutlass",
         "import cutlass.cute as cute",

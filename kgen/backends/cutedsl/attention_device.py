@@ -1,17 +1,28 @@
 """AttentionView: score, mask, softmax, epilogue and tensors of one variant as source text."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from kgen.backends.cutedsl.attention_arguments import parameters
+from kgen.backends.cutedsl.attention_bounds import SEEN, block_bounds, mask_lines
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
-from kgen.backends.cutedsl.attention_modes import coordinate_lines
+from kgen.backends.cutedsl.attention_lengths import (
+    length_view,
+    length_words,
+    masks_by_length,
+    measured,
+    printed_form,
+    score_ops,
+)
+from kgen.backends.cutedsl.attention_modes import Modes, Whole, coordinates, extents, modes_of
 from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView, Sections
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
-from kgen.backends.source.lines import bracketed, tuple_text
-from kgen.families.attention.form import AttentionForm, Coordinate
+from kgen.backends.source.lines import LINE, bracketed, tuple_text
+from kgen.families.attention.form import AttentionForm, Coordinate, ScoreLoad
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
-from kgen.ir.problem import Map, operands_of
+from kgen.ir.problem import operands_of
 from kgen.planning.plan_attention import AttentionVariant
 
 FOLDER: Final = "cutedsl/sm90/attention"
@@ -38,51 +49,63 @@ _EMPTY_ROWS: Final = {
 }
 
 
-def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
-    """Return what the device templates print for a variant; `whole`: Q, K and V vary along all heads."""
-    form = variant.form
+def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
+    """Return what the device templates print for a variant; `whole` names operands that vary along all heads."""
+    form, modes = printed_form(variant), modes_of(variant, whole)
     has_most, has_least = form.keys.most is not None, form.keys.least is not None
     score, result, arguments = _score(form)
     epilogue, epilogue_result = _epilogue(form)
     edges = form.keys.exact and (has_most or has_least)
+    masks, sliding = masks_by_length(variant), form.keys.lengths is not None and form.keys.lengths.sliding
+    length = ", length" if masks else ""
     own_o = variant.choice.candidate.value("o_path") == "own"
     fused, place = ", fused" if form.score_loads else "", ", tile" if "m" in arguments else ""
-    placed = f", where{place}" if place else ""
+    placed, passed = f", where{place}" if place else "", f"{place}{length}{fused}"
+    bounds = ", mLengths" if measured(variant) else ", mRanges" if variant.ranges_keys else ""
+    numbers = _sequence_numbers(variant, form)
     return AttentionView(
         longest_first=has_most,
-        block_bounds=_block_bounds(form, edges),
+        length_words=length_words(form),
+        ranges=variant.ranges_keys,
+        query_number=numbers[0],
+        key_number=numbers[1],
+        bounds=bounds,
+        seen=SEEN[bounds].parameters,
+        load_seen=SEEN[bounds].load,
+        tile_seen=SEEN[bounds].tile,
+        seen_lines=SEEN[bounds].lines,
+        block_bounds=block_bounds(variant, form, edges),
         pingpong=bool(variant.choice.candidate.value("pingpong")),
         own_o=own_o,
         staged_words="in smem of their own" if own_o else "where its rows of Q were",
-        q_read=("pipe_q.consumer_release(read_q)", "read_q.advance()") if own_o else (),
+        q_read=("pipe_q.consumer_release(reads[0])", "reads[0].advance()") if own_o else (),
         q_left=() if own_o else ("read_q, _, _ = reads", "pipes[0].consumer_release(read_q)", "read_q.advance()"),
         o_free=(f"{_WAIT}  # the rows of the tile before have left", _MEET) if own_o else (f"{_MEET}  # Q is read",),
         o_sent=() if own_o else (_WAIT,),
         o_last=(_WAIT,) if own_o else (),
-        modifies=modifies(form),
         modified=(f"self.modify(v{placed}{fused})",) if modifies(form) else (),
         places_scores="m" in arguments,
         score_lines=score,
         score_result=result,
-        masks_rows=edges,
+        masks_rows=edges or (masks and sliding),
         query="row + i // 2 % 2 * 8",
-        length="",
-        mask_lines=_mask(form) if edges else ("inside = n < v.keys",),
+        length=length,
+        mask_lines=mask_lines(variant, form, edges),
         exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
         first="first" if has_least and edges else "_",
         layout_words=_OWN_LAYOUTS if own_o else _SHARED_LAYOUTS,
         layout_parameters="",
         layout_keys="self.tile_n",
         q_buffers="self.tile_m // MMA_M" if own_o else "1",
-        coordinates=coordinate_lines(whole, q_first="group, ", q_modes="v.q_modes"),
-        q_at="group, *batch" if whole else "*q_at",
-        k_at="*batch" if whole else "*k_at",
-        v_at="*batch" if whole else "*v_at",
+        q_at=coordinates(modes["q"]),
+        k_at=coordinates(modes["k"]),
+        v_at=coordinates(modes["v"]),
         placed=placed,
         masks_always=False,
-        step_parameters=f"v, masked, pipes, reads, where{place}{fused}",
+        step_parameters=f"v, masked, pipes, reads, where{passed}",
         loop_words=", masked ones" if has_least and edges else "",
-        loops=_loops(has_least and edges, f"{place}{fused}"),
+        first_step=_step("(row, column + (end - 1) * v.tile_n)", "True", f"{passed}, first=True", 4),
+        loops=_loops(has_least and edges, passed),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse_sum=_inverse_sum(form),
         lse=", mL" if form.logsumexp else "",
@@ -92,8 +115,8 @@ def attention_view(variant: AttentionVariant, whole: bool) -> AttentionView:
         epilogue_lines=epilogue,
         epilogue_result=epilogue_result,
         to_smem_atom=_TO_SMEM[form.out.dtype.bytes],
-        launch_head=launch_head((*parameters(form), "sm_count: cutlass.Int32")),
-        view_lines=tensor_views(form, q_view(whole), whole),
+        launch_head=launch_head((*parameters(variant), "sm_count: cutlass.Int32")),
+        view_lines=(*tensor_views(form, "queries", modes), *length_view(variant), *_ranges_view(variant)),
     )
 
 
@@ -102,26 +125,13 @@ def modifies(form: AttentionForm) -> bool:
     return bool(score_ops(form)) or form.scale <= 0
 
 
-def score_ops(form: AttentionForm) -> tuple[Map, ...]:
-    """Return the operations on a score that the bounds do not say already."""
-    if not form.keys.exact:
-        return form.score_ops
-    by_result = {op.result: op for op in form.score_ops}
-    found, stack = set[str](), [form.keys.unmasked]
-    while stack:
-        name = stack.pop()
-        if name in by_result and name not in found:
-            found.add(name)
-            stack += operands_of(by_result[name])
-    return tuple(op for op in form.score_ops if op.result in found)
-
-
 def section_templates(variant: AttentionVariant, view: AttentionView) -> Sections:
     """Return the names of the templates in the order they stand in the file."""
-    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modifies else ()))
+    ops = (*(("turns",) if view.pingpong else ()), *(("modify",) if view.modified else ()))
+    rows = ("tiles", *(("length_of",) if view.seen_lines else ()), "key_blocks", "layouts", "operands")
     before = (
-        *(("of_tensor",) if view.coordinates else ()),
         *(() if view.own_o else ("boxes",)),
+        *(("find_ranges",) if view.ranges else ()),
         *("tile_of", "tma_views", "load", "softmax"),
     )
     after = (
@@ -130,7 +140,7 @@ def section_templates(variant: AttentionVariant, view: AttentionView) -> Section
         *("store", "attend", "consume", "kernel", "launch"),
     )
     return Sections(
-        variant=tuple(f"{FOLDER}/{name}.py.j2" for name in ("tiles", "key_blocks", "layouts", "operands")),
+        variant=tuple(f"{FOLDER}/{name}.py.j2" for name in rows),
         before=tuple(f"{FOLDER}/{name}.py.j2" for name in before),
         consumer=(*CONSUMER[:2], *(f"{FOLDER}/{name}.py.j2" for name in ops), *CONSUMER[2:]),
         after=tuple(f"{FOLDER}/{name}.py.j2" for name in after),
@@ -140,19 +150,6 @@ def section_templates(variant: AttentionVariant, view: AttentionView) -> Section
 def library_sections(view: AttentionView | DecodeView) -> tuple[str, ...]:
     """Return the source of the library functions that the printed ops call."""
     return library_source((*view.score_lines, view.score_result, *view.epilogue_lines))
-
-
-def parameters(form: AttentionForm) -> tuple[str, ...]:
-    """Return the parameters of the launch function, tensors by their roles."""
-    lse = ("logsumexp",) if form.logsumexp else ()
-    return ("q", "k", "values", *(r.name for r in (*score_reads(form), *epilogue_reads(form))), "o", *lse)
-
-
-def tensors(form: AttentionForm) -> tuple[str, ...]:
-    """Return the tensors that these parameters are."""
-    reads = (r.tensor for r in (*score_reads(form), *epilogue_reads(form)))
-    lse = (form.logsumexp.tensor,) if form.logsumexp else ()
-    return (form.q.tensor, form.k.tensor, form.v.tensor, *reads, form.out.tensor, *lse)
 
 
 def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
@@ -202,39 +199,6 @@ def _coordinate(coordinate: Coordinate) -> str:
     return f"cutlass.Int64({code})"
 
 
-def _mask(form: AttentionForm) -> tuple[str, ...]:
-    lines = ["inside = n < v.keys"]
-    if form.keys.most is not None:
-        lines = ["inside = n < cutlass.min(v.keys, m + (v.most + 1))"]
-    if form.keys.least is not None:
-        lines.append("inside = inside & (n >= m + v.least)")
-    return tuple(lines)
-
-
-def _block_bounds(form: AttentionForm, edges: bool) -> tuple[str, ...]:
-    """Return the statements that bound the blocks of keys; `edges`: bounds say all that is masked inside of them."""
-    most, least = form.keys.most is not None, form.keys.least is not None
-    lines = [
-        "low, high = m * self.tile_m, cutlass.min((m + 1) * self.tile_m, self.queries) - 1  # its first and last row"
-    ]
-    lines = lines if most or least else []
-    lines += [
-        "end = cutlass.min(blocks, cutlass.max(high + self.most, 0) // self.tile_n + 1)" if most else "end = blocks"
-    ]
-    whole, unmasked = "self.keys // self.tile_n", "cutlass.max(low + self.most + 1, 0) // self.tile_n"
-    last = f"cutlass.min({whole}, {unmasked})" if most and edges else f"cutlass.Int32({whole})"
-    lines.append(f"plain_end = {f'cutlass.min({last}, end)' if most and not edges else last}")
-    if not least:
-        return (*lines, "first, plain_first = cutlass.Int32(0), cutlass.Int32(0)")
-    unmasked = "(cutlass.max(high + self.least, 0) + self.tile_n - 1) // self.tile_n" if edges else "first"
-    return (
-        *lines,
-        "first = cutlass.min(cutlass.max(low + self.least, 0) // self.tile_n, blocks - 1)",
-        "end = cutlass.max(end, first + 1)",
-        f"plain_first = {unmasked}",
-    )
-
-
 def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     """Return the loops over blocks behind the last one: masked, plain, masked.
 
@@ -245,13 +209,41 @@ def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     if masks_first:
         last = "cutlass.min(plain_first, end - 1)"
         loops.append((f"{last} - first", f"{last} - 1", "True"))
-    return tuple(BlockLoopView(count, _step(last, masked, passed)) for count, last, masked in loops)
+    return tuple(
+        BlockLoopView(count, _step(f"(row, column + ({last} - i) * v.tile_n)", masked, passed, 8))
+        for count, last, masked in loops
+    )
 
 
-def _step(last: str, masked: str, passed: str) -> tuple[str, ...]:
-    """Return the statement of one step, the block `last` being the first one; `passed` is what scores need, too."""
-    where = f"(row, column + ({last} - i) * v.tile_n)"
-    return bracketed("reads = c.step(", ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:]), ")", indent=8)
+def _step(where: str, masked: str, passed: str, indent: int) -> tuple[str, ...]:
+    """Return the statement of the step of the block at `where`; `passed` is what scores need, too."""
+    taken = ("v", masked, "pipes", "reads", where, *passed.split(", ")[1:])
+    return bracketed("reads = c.step(", taken, ")", indent)
+
+
+def _ranges_view(variant: AttentionVariant) -> tuple[str, ...]:
+    if not variant.ranges_keys:
+        return ()
+    return ("mRanges = cute.make_tensor(ranges.iterator, cute.make_layout((v.row_blocks(), 2), stride=(2, 1)))",)
+
+
+def _sequence_numbers(variant: AttentionVariant, form: AttentionForm) -> tuple[str, str]:
+    """Return the numbers of the sequences of a row and of a key n, of 32 bits.
+
+    Greater ones are the greatest one: fewer keys are left out then.
+    """
+    if form.sequences is None or not variant.ranges_keys:
+        return "", ""
+    query, key = (_sequence_number(form, load, at) for load, at in zip(form.sequences, ("row", "n"), strict=True))
+    return query, key
+
+
+def _sequence_number(form: AttentionForm, load: ScoreLoad, at: str) -> str:
+    place = next(i for i, read in enumerate(score_reads(form)) if load.value in read.values)
+    code = f"fused[{place}][({'INDEX(row), 0' if at == 'row' else '0, INDEX(n)'}, *head)]"
+    if load.dtype is DType.INT32:
+        return code
+    return f"cutlass.Int32(cutlass.max(cutlass.min({code}, 2**31 - 1), -(2**31)))"
 
 
 def _inverse_sum(form: AttentionForm) -> str:
@@ -281,13 +273,23 @@ def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
     return tuple(lines), names[form.result]
 
 
+def _read_views(names: str, extent: str, reads: tuple[Read, ...]) -> tuple[str, ...]:
+    """Return the statement that views what scores or the epilogue read, as a tuple; `extent` is that of a row."""
+    if not reads:
+        return ()
+    pairs = [f"({_pointer(r.name, r.offset)}, v.{r.name}_stride)" for r in reads]
+    line = f"for pointer, stride in {tuple_text(pairs)}"
+    listed = (line,) if len(line) + 8 <= LINE else ("for pointer, stride in (", *(f"    {p}," for p in pairs), ")")
+    return (
+        f"{names} = tuple(",
+        f"    cute.make_tensor(pointer, cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=stride))",
+        *(f"    {part}" for part in listed),
+        ")",
+    )
+
+
 def _pointer(name: str, offset: int) -> str:
     return f"{name}.iterator + v.{name}_offset" if offset else f"{name}.iterator"
-
-
-def q_view(whole: bool) -> tuple[str, str]:
-    """Return the shape and the stride of Q by tokens, head dim, group and batch."""
-    return f"(queries, d, {'v.ratio, *v.batch' if whole else '*v.q_modes'})", "v.q_stride"
 
 
 def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
@@ -295,20 +297,17 @@ def launch_head(taken: tuple[str, ...]) -> tuple[str, ...]:
     return bracketed("def launch_attention(", (*taken, "stream", "v: cutlass.Constexpr"), "):")
 
 
-def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> tuple[str, ...]:
+def tensor_views(form: AttentionForm, rows: str, modes: Mapping[str, Modes]) -> tuple[str, ...]:
     """Return the statements that view Q, K, V and O, what scores and the epilogue read, and where logsumexp goes.
 
-    `q_view` is the shape and the stride of Q; `whole`: K and V vary along all heads.
+    `rows` are those of Q, `modes` what Q, K and V have behind tokens and head dim.
     """
-    k_modes, v_modes = ("*v.batch", "*v.batch") if whole else ("*v.k_modes", "*v.v_modes")
-    further = ", pages" if form.pages else ""
-    k_walked, v_walked = "v.k_stride", "v.v_stride"
-    if form.pages:
-        k_walked, v_walked = "(*v.k_stride, v.k_page)", "(*v.v_stride, v.v_page)"
+    pages = ", pages" if form.pages else ""
+    q_modes, k_modes, v_modes = (extents(modes[name]) for name in ("q", "k", "v"))
     roles = (
-        ("mQ", _pointer("q", form.q.offset), *q_view),
-        ("mK", _pointer("k", form.k.offset), f"(keys, d, {k_modes}{further})", k_walked),
-        ("mV", _pointer("values", form.v.offset), f"(dv, keys, {v_modes}{further})", v_walked),
+        ("mQ", _pointer("q", form.q.offset), f"({rows}, d{q_modes})", "v.q_stride"),
+        ("mK", _pointer("k", form.k.offset), f"(keys, d{k_modes}{pages})", "v.k_stride"),
+        ("mV", _pointer("values", form.v.offset), f"(dv, keys{v_modes}{pages})", "v.v_stride"),
         ("mO", _pointer("o", form.out.offset), "(queries, dv, v.ratio, *v.batch)", "v.o_stride"),
     )
     lines: list[str] = []
@@ -317,12 +316,7 @@ def tensor_views(form: AttentionForm, q_view: tuple[str, str], whole: bool) -> t
         lines += bracketed(f"{name} = cute.make_tensor(", (pointer, layout), ")", indent=4)
     packs = (("fused", "v.keys", score_reads(form)), ("after", "v.dv", epilogue_reads(form)))
     for names, extent, reads in packs:
-        for read in reads:
-            layout = f"cute.make_layout((v.queries, {extent}, v.ratio, *v.batch), stride=v.{read.name}_stride)"
-            head = f"{read.name} = cute.make_tensor("
-            lines += bracketed(head, (_pointer(read.name, read.offset), layout), ")", indent=4)
-        if reads:
-            lines.append(f"{names} = {tuple_text([r.name for r in reads])}")
+        lines += _read_views(names, extent, reads)
     if form.logsumexp:
         layout = "cute.make_layout((v.queries, v.ratio, *v.batch), stride=v.logsumexp_stride)"
         pointer = _pointer("logsumexp", form.logsumexp.offset)

@@ -1,17 +1,17 @@
-"""The number of keys of a sequence in a kernel that reads it once for each item, and not for each score."""
+"""The number of keys of a sequence in a kernel that reads it once for each tile or item, and not for each score."""
 
 from dataclasses import replace
 
-from kgen.backends.cutedsl.attention_device import score_ops
+from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.attention.form import AttentionForm, ScoreLoad
-from kgen.ir.problem import operands_of
+from kgen.ir.problem import Map, operands_of
 from kgen.planning.plan_attention import AttentionVariant
 
 
 def measured(variant: AttentionVariant) -> ScoreLoad | None:
     """Return where a variant reads the number of keys of an item from; None where no number bounds them."""
     load = variant.form.length
-    return load if variant.few_rows and load is not None and not load.group else None
+    return load if load is not None and not load.group else None
 
 
 def masks_by_length(variant: AttentionVariant) -> bool:
@@ -28,3 +28,32 @@ def printed_form(variant: AttentionVariant) -> AttentionForm:
     form = replace(form, keys=replace(form.keys, exact=True))
     used = {form.keys.unmasked, *(o for op in score_ops(form) for o in operands_of(op))}
     return replace(form, score_loads=tuple(load for load in form.score_loads if load.value in used))
+
+
+def score_ops(form: AttentionForm) -> tuple[Map, ...]:
+    """Return the operations on a score that the bounds do not say already."""
+    if not form.keys.exact:
+        return form.score_ops
+    by_result = {op.result: op for op in form.score_ops}
+    found, stack = set[str](), [form.keys.unmasked]
+    while stack:
+        name = stack.pop()
+        if name in by_result and name not in found:
+            found.add(name)
+            stack += operands_of(by_result[name])
+    return tuple(op for op in form.score_ops if op.result in found)
+
+
+def length_view(variant: AttentionVariant) -> Lines:
+    """Return the statement that views the numbers of keys by batch, behind a mode of extent 1."""
+    length = measured(variant)
+    if length is None:
+        return ()
+    pointer = "lengths.iterator + v.lengths_offset" if length.offset else "lengths.iterator"
+    layout = "cute.make_layout((1, *v.batch), stride=v.lengths_stride)"
+    return bracketed("mLengths = cute.make_tensor(", (pointer, layout), ")", indent=4)
+
+
+def length_words(form: AttentionForm) -> str:
+    """Return whose keys the number counts."""
+    return "its first query sees" if form.keys.lengths and form.keys.lengths.sliding else "of a sequence"

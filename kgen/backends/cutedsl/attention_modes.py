@@ -1,35 +1,64 @@
-"""Modes of Q, K and V over groups and batch: what a tensor varies along, and the coordinates of a head in it."""
+"""Modes of Q, K and V over groups and batch: an operand has those along which it varies, and no others."""
 
-from kgen.backends.source.lines import Lines
-from kgen.families.attention.form import AttentionForm
+from kgen.families.attention.form import AttentionForm, TokenAccess
+from kgen.planning.plan_attention import AttentionVariant
 
-
-def modes_of(form: AttentionForm) -> dict[str, tuple[int, ...]]:
-    """Return the extents of (group, *batch) in Q, of batch in K and in V: 1 where one does not vary."""
-    batch = tuple(max(extent, 1) for extent in form.batch)
-    return {
-        "q": _modes((form.ratio, *batch), (form.q.group, *form.q.batch)),
-        "k": _modes(batch, form.k.batch),
-        "v": _modes(batch, form.v.batch),
-    }
+Modes = tuple[str, ...]  # as the coordinates of a head are called in the kernel
+Whole = frozenset[str]  # of "q", "k" and "v", those that vary along all heads
+_EXTENTS = {"group": "v.ratio", "*batch": "*v.batch"}
 
 
-def has_all_modes(form: AttentionForm) -> bool:
-    """Return whether Q, K and V vary along all heads, so that a head has one place in each of them."""
-    batch = tuple(max(extent, 1) for extent in form.batch)
-    return modes_of(form) == {"q": (max(form.ratio, 1), *batch), "k": batch, "v": batch}
+def whole_operands(form: AttentionForm) -> Whole:
+    """Return which of "q", "k" and "v" vary along all heads, so that a head has one place in each of them."""
+    batch = tuple(f"batch[{i}]" for i, extent in enumerate(form.batch) if extent > 1)
+    heads = {"q": (*(("group",) if form.ratio > 1 else ()), *batch), "k": batch, "v": batch}
+    return frozenset(name for name, modes in heads.items() if _walked(getattr(form, name)) == modes)
 
 
-def coordinate_lines(whole: bool, *, q_first: str, q_modes: str) -> Lines:
-    """Return the statement that makes the coordinates of a head where a tensor does not have all of them."""
-    if whole:
-        return ()
-    q_at = f"of_tensor(({q_first}*batch), {q_modes})" if q_first else f"of_tensor(batch, {q_modes})"
-    return (
-        f"q_at = {q_at}",
-        "k_at, v_at = of_tensor(batch, v.k_modes), of_tensor(batch, v.v_modes)",
-    )
+def modes_of(variant: AttentionVariant, whole: Whole) -> dict[str, Modes]:
+    """Return the modes of Q, K and V behind tokens and head dims: all of a head, or each that one varies along.
+
+    A group is a mode of Q where it is not one with the queries.
+    """
+    form, grouped = variant.form, not packs_heads(variant)
+    found = {}
+    for name in ("q", "k", "v"):
+        walked = _walked(getattr(form, name))
+        every = ("group", "*batch") if name == "q" and grouped else ("*batch",)
+        found[name] = every if name in whole else tuple(mode for mode in walked if grouped or mode != "group")
+    return found
 
 
-def _modes(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(extent if stride else 1 for extent, stride in zip(extents, strides, strict=True))
+def coordinates(modes: Modes) -> str:
+    """Return the coordinates of a head, to stand behind others."""
+    return "".join(f", {mode}" for mode in modes)
+
+
+def extents(modes: Modes) -> str:
+    """Return the extents of modes, to stand behind others."""
+    return "".join(f", {_EXTENTS.get(mode, f'v.{mode}')}" for mode in modes)
+
+
+def strides(access: TokenAccess, modes: Modes) -> tuple[int, ...]:
+    """Return the strides of modes."""
+    found: dict[str, tuple[int, ...]] = {"group": (access.group,), "*batch": access.batch}
+    found |= {f"batch[{i}]": (step,) for i, step in enumerate(access.batch)}
+    return tuple(step for mode in modes for step in found[mode])
+
+
+def packs_heads(variant: AttentionVariant) -> bool:
+    """Return whether the rows of a tile are those of several heads."""
+    return bool(variant.choice.candidate.value("pack_gqa"))
+
+
+def are_rows(variant: AttentionVariant) -> bool:
+    """Return whether one stride walks the rows of a tile, those that pad the queries of a head included.
+
+    A TMA descriptor joins the two modes of such rows into one, of which it then knows no extent.
+    """
+    return variant.form.q.group == variant.facts.padded_queries * variant.form.q.tokens
+
+
+def _walked(access: TokenAccess) -> Modes:
+    batch = (f"batch[{i}]" for i, step in enumerate(access.batch) if step)
+    return (*(("group",) if access.group else ()), *batch)

@@ -4,7 +4,7 @@ The first row is in the defaults of the dataclass, which comments explain; anoth
 """
 
 from kgen.backends.cutedsl.attention_lengths import measured, printed_form
-from kgen.backends.cutedsl.attention_modes import modes_of
+from kgen.backends.cutedsl.attention_modes import Whole, are_rows, coordinates, modes_of, packs_heads, strides
 from kgen.backends.cutedsl.attention_reads import epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import DefaultView, RowCallView
 from kgen.backends.source.file_text import string_lines
@@ -29,11 +29,6 @@ _KEPT_OF_FEW_ROWS = {
 }
 _COMMENTS = {
     "ratio": "query heads that share a head of K and V",
-    "q_modes": "extents of (group, *batch) in Q: 1 where Q does not vary",
-    "k_modes": "of (*batch)",
-    "q_stride": "of (query, dim, group, *batch), in elements",
-    "k_stride": "of (key, dim, *batch)",
-    "v_stride": "of (dim, key, *batch)",
     "o_stride": "of (query, dim, group, *batch)",
     "scale": "of the products",
     "least": "a query at m sees no key before m + least",
@@ -42,7 +37,6 @@ _COMMENTS = {
     "lengths_stride": "of (*batch) behind a mode of extent 1",
     "page": "keys of one page",
     "pages": "of K and of V",
-    "k_page": "from page to page, in elements",
     "table_stride": "of (entry, *batch)",
     "d_pad": "head dims as they lie in smem",
     "section": "heads of K and V that walk side by side, so that these stay in L2",
@@ -52,15 +46,16 @@ _COMMENTS = {
 }
 
 
-def fields_of(first: AttentionVariant, whole: bool) -> tuple[DefaultView, ...]:
-    """Return the fields of the emitted `Variant`; `whole`: Q, K and V vary along all heads."""
+def fields_of(first: AttentionVariant, whole: Whole) -> tuple[DefaultView, ...]:
+    """Return the fields of the emitted `Variant`; `whole` names operands that vary along all heads."""
+    comments = _COMMENTS | _operand_comments(first, whole)
     return tuple(
-        DefaultView(name, _type_of(name), value, f"  # {_COMMENTS[name]}" if name in _COMMENTS else "")
+        DefaultView(name, _type_of(name), value, f"  # {comments[name]}" if name in comments else "")
         for name, value in row_values(first, whole).items()
     )
 
 
-def row_view(variant: AttentionVariant, first: AttentionVariant, whole: bool) -> RowCallView:
+def row_view(variant: AttentionVariant, first: AttentionVariant, whole: Whole) -> RowCallView:
     """Return the row of one variant: what is different from the first one."""
     choice, defaults = variant.choice, row_values(first, whole)
     reasons = [
@@ -78,7 +73,7 @@ def row_view(variant: AttentionVariant, first: AttentionVariant, whole: bool) ->
     return RowCallView(tuple(reasons), bracketed("Variant(", [f'"{variant.name}"', *others], "),", indent=4))
 
 
-def row_values(variant: AttentionVariant, whole: bool) -> dict[str, str]:
+def row_values(variant: AttentionVariant, whole: Whole) -> dict[str, str]:
     """Return what a row holds besides its name: extents, strides and offsets of the case, then the choices."""
     return problem_values(variant, whole) | _chosen(variant)
 
@@ -121,12 +116,14 @@ def _yielded(check: KernelCheck) -> Lines:
 def _type_of(name: str) -> str:
     if name == "scale":
         return "float"
-    return "tuple[int, ...]" if name.endswith(("_stride", "_modes")) or name == "batch" else "int"
+    if name == "q_stride":
+        return "tuple"
+    return "tuple[int, ...]" if name.endswith("_stride") or name == "batch" else "int"
 
 
-def problem_values(variant: AttentionVariant, whole: bool) -> dict[str, str]:
-    """Return what a case says of its extents, strides and offsets, and of modes where these are not all."""
-    values = _problem_values(printed_form(variant), whole)
+def problem_values(variant: AttentionVariant, whole: Whole) -> dict[str, str]:
+    """Return what a case says of its extents, strides and offsets."""
+    values = _problem_values(variant, printed_form(variant), whole)
     lengths, length, pages = variant.form.keys.lengths, measured(variant), variant.form.pages
     if length is not None and lengths is not None:
         strides = tuple_text((length.group, *length.batch))
@@ -134,25 +131,26 @@ def problem_values(variant: AttentionVariant, whole: bool) -> dict[str, str]:
         values |= {"lengths_offset": str(length.offset)} if length.offset else {}
     if pages is not None:
         values |= {"page": str(pages.size), "pages": str(pages.pages)}
-        values |= {"k_page": str(pages.k_page), "v_page": str(pages.v_page)}
         values |= {"table_stride": tuple_text((pages.entries, *pages.batch))}
         values |= {"table_offset": str(pages.offset)} if pages.offset else {}
     return values
 
 
-def _problem_values(form: AttentionForm, whole: bool) -> dict[str, str]:
+def _problem_values(variant: AttentionVariant, form: AttentionForm, whole: Whole) -> dict[str, str]:
     """Return the extents, strides and offsets of a case; the DSL has no extent of 0."""
     batch = tuple(max(extent, 1) for extent in form.batch)
-    v_tokens, v_dim, *v_rest = _strides(form.v, form.n, form.dv, grouped=False)
+    modes = modes_of(variant, whole)
+    k_page, v_page = ((form.pages.k_page,), (form.pages.v_page,)) if form.pages else ((), ())
+    q_tokens, q_dim = _walks(form.q, form.m, form.d)
+    rows = f"({q_tokens}, {form.q.group})" if packs_heads(variant) and not are_rows(variant) else q_tokens
+    v_tokens, v_dim = _walks(form.v, form.n, form.dv)
     values: dict[str, object] = {name: max(getattr(form, name), 1) for name in ("m", "n", "d", "dv", "ratio")}
     values = {"queries": values.pop("m"), "keys": values.pop("n"), **values, "batch": tuple_text(batch)}
-    if not whole:
-        values |= {f"{name}_modes": tuple_text(modes) for name, modes in modes_of(form).items()}
     values |= {
-        "q_stride": tuple_text(_strides(form.q, form.m, form.d)),
-        "k_stride": tuple_text(_strides(form.k, form.n, form.d, grouped=False)),
-        "v_stride": tuple_text((v_dim, v_tokens, *v_rest)),
-        "o_stride": tuple_text(_strides(form.out, form.m, form.dv)),
+        "q_stride": tuple_text((rows, q_dim, *strides(form.q, modes["q"]))),
+        "k_stride": tuple_text((*_walks(form.k, form.n, form.d), *strides(form.k, modes["k"]), *k_page)),
+        "v_stride": tuple_text((v_dim, v_tokens, *strides(form.v, modes["v"]), *v_page)),
+        "o_stride": tuple_text((*_walks(form.out, form.m, form.dv), form.out.group, *form.out.batch)),
         "scale": repr(form.scale),
     }
     values |= {n: b for n, b in (("least", form.keys.least), ("most", form.keys.most)) if b is not None}
@@ -168,9 +166,20 @@ def _problem_values(form: AttentionForm, whole: bool) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def _strides(access: TokenAccess, tokens: int, dim: int, *, grouped: bool = True) -> tuple[int, ...]:
+def _operand_comments(variant: AttentionVariant, whole: Whole) -> dict[str, str]:
+    """Return what the strides of Q, K and V are of."""
+    modes = {name: coordinates(found) for name, found in modes_of(variant, whole).items()}
+    rows, page = "query", ", page" if variant.form.pages else ""
+    if packs_heads(variant):
+        rows = "query of all heads" if are_rows(variant) else "(query, group)"
+    return {
+        "q_stride": f"of ({rows}, dim{modes['q']}), in elements",
+        "k_stride": f"of (key, dim{modes['k']}{page})",
+        "v_stride": f"of (dim, key{modes['v']}{page})",
+    }
+
+
+def _walks(access: TokenAccess, tokens: int, dim: int) -> tuple[int, int]:
     """Return strides as a TMA descriptor takes them: an axis of extent 1 has one of 16 bytes, for 0 is none."""
     aligned = 16 // access.dtype.bytes
-    walked = access.tokens if tokens > 1 else max(access.tokens, aligned)
-    heads = (access.group,) if grouped else ()
-    return (walked, access.dim if dim > 1 else 1, *heads, *access.batch)
+    return access.tokens if tokens > 1 else max(access.tokens, aligned), access.dim if dim > 1 else 1

@@ -60,22 +60,34 @@ class BlockLoopView:
 class AttentionView:
     """What the templates of device code and of the launch function read.
 
-    `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)),
-    each as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and those that need
-    no mask. `first` is what the consumers call the first block. `own_o`: O is staged in smem of its own, which
-    `staged_words` say; then Q is given back when a tile has read it (`q_read`), else when O has left (`q_left`),
-    and `o_free`, `o_sent`, `o_last` wait before O is staged, when it is sent, and at the end. `q_buffers` is how
-    many parts smem of Q has, `layout_keys` how many keys those of K and V, which `layout_parameters` take; all
-    three are laid out as `layout_words` say. `q_at`, `k_at` and `v_at` are the coordinates of a head, which
-    `coordinates` make where a tensor has not all of them.
+    `fused` are the tensors of the score, `epilogue_fused` those of the epilogue, `lse` the one of log(sum(exp)), each
+    as ", name" or empty. `block_bounds` are the statements that bound the blocks of keys, and those that need no mask.
+    `bounds` is a tensor that bounds them, too, as ", name": how many keys each sequence has, which `length_words` say,
+    or with `ranges` the keys of each row block, found by `query_number` and `key_number`. `key_blocks` takes `seen` of
+    it, `load_seen` of the producer, and `tile_seen` of the consumers, after `seen_lines`. `first` is what the consumers
+    call the first block. `own_o`: O is staged in smem of its own, which `staged_words` say; then Q is given back when a
+    tile has read it (`q_read`), else when O has left (`q_left`), and `o_free`, `o_sent`, `o_last` wait before O is
+    staged, when it is sent, and at the end. `q_buffers` is how many parts smem of Q has, `layout_keys` how many keys
+    those of K and V, which `layout_parameters` take; all three are laid out as `layout_words` say. `q_at`, `k_at` and
+    `v_at` are the coordinates of a head in each tensor, as ", name".
 
-    `modifies`: scores have operations other than scale and mask, printed in `score_lines` and called by `modified`;
-    where these read the place of a score, `placed` passes it, as ", name". `mask_lines` make the condition
+    Where scores have operations other than scale and mask, these are printed in `score_lines` and called by `modified`;
+    where they read the place of a score, `placed` passes it, as ", name". `mask_lines` make the condition
     `inside`, also from what `length` names, with `query` as the query of element i; `masks_always`: every block is
-    masked. `exp2_scale` is what a score is multiplied with in exp2.
+    masked. `first_step` is the statement of the last block, `loops` those of the ones before.
+    `exp2_scale` is what a score is multiplied with in exp2.
     """
 
     longest_first: bool
+    length_words: str
+    ranges: bool
+    query_number: str
+    key_number: str
+    bounds: str
+    seen: str
+    load_seen: str
+    tile_seen: str
+    seen_lines: Lines
     block_bounds: Lines
     pingpong: bool
     own_o: bool
@@ -85,7 +97,6 @@ class AttentionView:
     o_free: Lines
     o_sent: Lines
     o_last: Lines
-    modifies: bool
     modified: Lines
     places_scores: bool
     score_lines: Lines
@@ -100,7 +111,6 @@ class AttentionView:
     layout_parameters: str
     layout_keys: str
     q_buffers: str
-    coordinates: Lines
     q_at: str
     k_at: str
     v_at: str
@@ -108,6 +118,7 @@ class AttentionView:
     masks_always: bool
     step_parameters: str
     loop_words: str
+    first_step: Lines
     loops: tuple[BlockLoopView, ...]
     empty_words: str
     inverse_sum: str

@@ -1,6 +1,6 @@
 """What an attention computes and how a variant does, in the words of a docstring."""
 
-from kgen.backends.cutedsl.attention_device import score_ops
+from kgen.backends.cutedsl.attention_lengths import score_ops
 from kgen.backends.source.lines import Lines
 from kgen.planning.plan_attention import AttentionVariant
 
@@ -42,9 +42,9 @@ def attention_words(variant: AttentionVariant) -> Lines:
 
 def _few_rows_words(variant: AttentionVariant) -> Lines:
     candidate, choice, form = variant.choice.candidate, variant.choice, variant.form
-    parts = f"; {variant.splits} CTAs share the keys of a head, a second kernel adds up what they found"
+    parts = f"; a second kernel adds up the {variant.splits} parts of a head"
     return (
-        f"Variant {variant.name} ({variant.guard}): a CTA for each head of K and V and part of its keys, one tile with "
+        f"Variant {variant.name} ({variant.guard}): a CTA for each head of K and V and part of its keys; one tile has "
         f"all {form.m * form.ratio} rows of Q that share them{parts if variant.splits > 1 else ''}.",
         f"  tile 64 rows x {candidate.value('tile_n')} keys, {candidate.number('stages')} stages, "
         f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem, "

@@ -47,7 +47,7 @@ def program_page(dialect: ProgramDialect, spec: Spec, programs: dict[str, Progra
         doc=doc[1:],
         imports=import_block((*imports, *module.imports)),
         parts=found,
-        titled=len(found) > 1,
+        titled=len(own) > 1,
         host=(*host.rstrip("\n").splitlines(), *module.lines),
     )
     require_free_names(module, spec.reference.file, (*imports, *(p.text for p in view.parts), host))

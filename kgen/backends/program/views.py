@@ -17,7 +17,7 @@ class PartView:
 class ProgramFileView:
     """The whole kernel.py; `parts` are what the kernels share and each kernel, `host` the host code.
 
-    `titled`: there are several parts, and each has its comment above it, as the host code has.
+    `titled`: there are several kernels, and each part has its comment above it, as the host code has.
     """
 
     title: str

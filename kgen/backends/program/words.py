@@ -40,11 +40,12 @@ def _count(kernels: int) -> str:
 def _kernel(dialect: ProgramDialect, number: int, program: Program, plan: Plan) -> Iterator[str]:
     problem = program.problems[number]
     variants = [v for v in plan.variants if v.kernel == problem.name]
-    yield ""
-    yield f"Kernel {number}:"
-    yield from (f"  {line}" for line in _problem(dialect, problem, variants[0]))
+    alone = len(program.problems) == 1
+    yield from ("",) if alone else ("", f"Kernel {number}:")
+    inner = "" if alone else "  "
+    yield from (inner + line for line in _problem(dialect, problem, variants[0]))
     for variant in variants:
-        yield from (f"  {line}" for line in _variant(dialect, variant))
+        yield from (inner + line for line in _variant(dialect, variant))
 
 
 def _problem(dialect: ProgramDialect, problem: Problem, variant: Variant) -> tuple[str, ...]:

@@ -30,15 +30,15 @@ def workspace_names(programs: Mapping[str, Program], plan: Plan) -> Names:
 
 
 def _wanted(variant: Variant) -> tuple[str, ...]:
-    """Return what the tensors are: parts that split keys leave; planes of operands, and what holds of their rows."""
-    if isinstance(variant, AttentionVariant) and variant.combined:
-        return ("parts", "sums")
+    """Return what the tensors are: an attention's; planes of operands, and what holds of their rows."""
+    if isinstance(variant, AttentionVariant):
+        return tuple(variant.workspace)
     return ("planes", "rows") if isinstance(variant, GemmVariant) and variant.workspace else ()
 
 
 def _types(variant: Variant) -> tuple[TensorType, ...]:
     if isinstance(variant, AttentionVariant):
-        return variant.parts
+        return tuple(variant.workspace.values())
     return variant.workspace if isinstance(variant, GemmVariant) else ()
 
 

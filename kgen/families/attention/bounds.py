@@ -1,6 +1,6 @@
 """Which keys a query may see, as far as the mask's expression says so: what lets a kernel skip tiles."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -35,7 +35,9 @@ class KeyBounds:
     """A query at m sees keys n with `least <= n - m <= most`; None is no bound.
 
     `exact`: inside of the bounds nothing is masked, so that the score there is the value `unmasked`. With `lengths`
-    it is not: these bound the keys, too, and say themselves whether they mask the rest.
+    it is not: these bound the keys, too, and say themselves whether they mask the rest. `sequences` are two loaded
+    integers, one of the query and one of the key, such as the numbers of their sequences: a query sees no key of
+    another one.
     """
 
     least: int | None
@@ -43,6 +45,7 @@ class KeyBounds:
     exact: bool
     unmasked: str
     lengths: KeyLengths | None = None
+    sequences: tuple[str, str] | None = None
 
     def visible(self, queries: int, keys: int) -> int:
         """Return how many pairs of query and key are inside the bounds."""
@@ -68,7 +71,7 @@ def key_bounds(
         reader.join(condition, keeps)
     lengths = reader.lengths()
     exact = reader.exact and not reader.starts and not reader.ends
-    return KeyBounds(reader.least, reader.most, exact, value, lengths)
+    return KeyBounds(reader.least, reader.most, exact, value, lengths, reader.sequences)
 
 
 class _Reader:
@@ -81,6 +84,7 @@ class _Reader:
         self.most: int | None = None
         self.starts: dict[tuple[str, bool], int] = {}  # by a length and whether queries slide: first keys behind it
         self.ends: dict[tuple[str, bool], int] = {}  # and how many keys more than it
+        self.sequences: tuple[str, str] | None = None
         self.exact = True
 
     def lengths(self) -> KeyLengths | None:
@@ -136,6 +140,8 @@ class _Reader:
                 self.join(inner, keeps is (op is Op.NE))
             case Map(op=Op.LT | Op.LE | Op.GT | Op.GE | Op.EQ as op, operands=(one, other)):
                 self.compare(op, one, other, keeps)
+            case Map(op=Op.NE, operands=(one, other)) if not keeps:
+                self.compare(Op.EQ, one, other, True)
             case _:
                 self.exact = False
 
@@ -154,11 +160,33 @@ class _Reader:
                 self.exact = False
                 return
             op = _NEGATED[op]
+        if op is Op.EQ and self.joins(self.linear(one), self.linear(other)):
+            return
         match self.definitions[one] if isinstance(one, str) else None:
             case Map(op=Op.ABS, operands=(inner,)) if op in (Op.LT, Op.LE):
                 self.within(op, self.linear(inner), self.linear(other))
             case _:
                 self.distance(op, self.linear(one), self.linear(other))
+
+    def joins(self, one: Linear | None, other: Linear | None) -> bool:
+        """Take in `one == other` where one is an integer of the query and the other one of the key."""
+        for query, key in ((one, other), (other, one)):
+            if self.loaded_along(query, {self.query_axis}, self.key_axes.keys()) and self.loaded_along(
+                key, self.key_axes.keys(), {self.query_axis}
+            ):
+                self.sequences = self.sequences or (next(iter(query or ())), next(iter(key or ())))
+                self.exact = False
+                return True
+        return False
+
+    def loaded_along(self, linear: Linear | None, walked: Collection[str], fixed: Collection[str]) -> bool:
+        """Return whether a value is one loaded integer, different along the walked axes and the same along others."""
+        if linear is None or list(linear.values()) != [1]:
+            return False
+        match self.definitions.get(next(iter(linear))):
+            case Load(access=access):
+                return not access.valid and set(walked) <= set(access.axes) and not set(fixed) & set(access.axes)
+        return False
 
     def within(self, op: Op, inner: Linear | None, limit: Linear | None) -> None:
         """Take in `abs(inner) op limit` where that is about key - query."""

@@ -41,7 +41,9 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
         epilogue_ops=sum(op.op is not Op.CAST for op in form.epilogue_ops) + len(form.epilogue_loads),
         logsumexp=int(form.logsumexp is not None),
         q_shared=int(form.ratio > 1 and not form.q.group),
-        lengths=int(form.keys.lengths is not None and form.keys.lengths.exact),
+        lengths=int(
+            form.keys.lengths is not None and form.keys.lengths.exact and not (form.length and form.length.group)
+        ),
         page_size=form.pages.size if form.pages else 0,
     )
 

@@ -147,6 +147,15 @@ class AttentionForm:
         return next((load for load in self.score_loads if lengths and load.value == lengths.value), None)
 
     @property
+    def sequences(self) -> tuple[ScoreLoad, ScoreLoad] | None:
+        """Where the sequence numbers of queries and keys are read from, if all heads have the same ones."""
+        if self.keys.sequences is None:
+            return None
+        query, key = (next(load for load in self.score_loads if load.value == v) for v in self.keys.sequences)
+        differ = any((query.group, *query.batch, key.group, *key.batch)) or not query.queries or not key.keys
+        return None if differ else (query, key)
+
+    @property
     def batch_count(self) -> int:
         """Number of heads of K and V in all batches."""
         return prod(self.batch)
