@@ -40,11 +40,22 @@ def lower(graph: OpGraph, spec: Spec) -> Program:
     what no kernel computes.
     """
     expanded = expand(graph)
-    program, kept = _with_attentions(graph, expanded, spec)
-    if (scaled := _fused(graph, expanded, spec, scaled_products(expanded), kept)) is not None:
-        program, kept = replace(scaled[0], plain=program), scaled[1]
+    program, kept = _with_scales(graph, expanded, spec)
     gated = _fused(graph, expanded, spec, gates(expanded), kept)
     return replace(gated[0], plain=program) if gated else program
+
+
+def _with_scales(graph: OpGraph, expanded: OpGraph, spec: Spec) -> tuple[Program, Fused]:
+    """Return the program with attentions and products of scaled operands in one kernel each, and these."""
+    found = scaled_products(expanded)
+    try:
+        program, kept = _with_attentions(graph, expanded, spec)
+    except UnsupportedError:  # scaled operands that no kernel can store
+        if (scaled := _fused(graph, expanded, spec, found)) is None:
+            raise
+        return scaled
+    scaled = _fused(graph, expanded, spec, found, kept)
+    return (replace(scaled[0], plain=program), scaled[1]) if scaled else (program, kept)
 
 
 def _with_attentions(graph: OpGraph, expanded: OpGraph, spec: Spec) -> tuple[Program, Fused]:
@@ -92,6 +103,8 @@ def _attempts(one: Attention | Gate | Scaled) -> tuple[Attention | Gate | Scaled
     """Return the ways to make one kernel of what was found, the best one first."""
     if isinstance(one, Attention):
         return tuple(dict.fromkeys((one, replace(one, paged=False))))
+    if isinstance(one, Scaled):
+        return one, replace(one, may_divide=False)
     return (one,)
 
 

@@ -18,9 +18,13 @@ _NARROW = (DType.FP8_E4M3, DType.FP8_E5M2)
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A product whose operands may be narrow elements times scales."""
+    """A product whose operands may be narrow elements times scales.
+
+    `may_divide`: scales are read in place where the last of their blocks is not full.
+    """
 
     anchors: tuple[ValueRef]
+    may_divide: bool = True
 
 
 def scaled_products(graph: OpGraph) -> dict[str, Scaled]:

@@ -32,6 +32,8 @@ def scaled_operands(problem: Problem, product: Contract) -> tuple[ScaledOperand,
     lhs, rhs = _scaled(problem, product.lhs), _scaled(problem, product.rhs)
     if lhs is None or rhs is None:
         return None
+    if any(_has_runs(problem, o.element) for o in (lhs, rhs)):
+        return None
     factors = {a for f in (*lhs.factors, *rhs.factors) for a in _varies(problem, f)}
     return (lhs, rhs) if set(product.axes) - factors else None
 
@@ -72,5 +74,13 @@ def _is_factor(problem: Problem, value: str) -> bool:
     return all(isinstance(s, Load | Map) for s in needed) and sum(isinstance(s, Load) for s in needed) == 1
 
 
+def _has_runs(problem: Problem, value: str) -> bool:
+    """Return whether neighbours along an axis are one loaded element."""
+    loads = [s for s in problem.needed(value) if isinstance(s, Load)]
+    return any(index.divisor != 1 for s in loads for index in s.access.indices)
+
+
 def _varies(problem: Problem, value: str) -> set[str]:
-    return {a for s in problem.needed(value) if isinstance(s, Load) for a in s.access.axes}
+    """Return the axes from one element of which to the next a factor is another one."""
+    loads = [s for s in problem.needed(value) if isinstance(s, Load)]
+    return {a for s in loads for index in s.access.indices if index.divisor == 1 for a in index.axes}

@@ -135,7 +135,14 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
             tiles = [*(["at_run_time"] if view.extent else []), "tiles"]
-            names = [*tiles, *multiplied.operands(columns), *gate_tiles, *parts, *loads, "mainloop_scaled" if form.scales else multiplied.mainloop]
+            names = [
+                *tiles,
+                *multiplied.operands(columns),
+                *gate_tiles,
+                *parts,
+                *loads,
+                "mainloop_scaled" if form.scales else multiplied.mainloop,
+            ]
             names += [*tail, store, *consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 

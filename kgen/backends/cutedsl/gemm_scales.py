@@ -40,7 +40,7 @@ class ScaleTensor:
 def scale_tensors(form: GemmForm, names: dict[str, str], fused: Sequence[FusedTensor]) -> tuple[ScaleTensor, ...]:
     """Return the scales of A, then those of B; a name that the epilogue's tensors or the matrices have gets a number."""
     taken = {*_MATRICES, *(f.name for f in fused)}
-    found = []
+    found: list[ScaleTensor] = []
     for scale in form.scales:
         argument = names[scale.tensor]
         name, count = argument, 0
@@ -74,9 +74,9 @@ def with_scale_values(case: CaseView, form: GemmForm, tensors: Sequence[ScaleTen
 
 def _values(tensor: ScaleTensor, form: GemmForm) -> tuple[ValueView, ...]:
     scale = tensor.scale
-    rows = (scale.rows, tensor.rows // scale.rows) if scale.rows else (tensor.rows, 1)
+    rows = (scale.rows, -(-tensor.rows // scale.rows)) if scale.rows else (tensor.rows, 1)
     row, k, *batch = scale.stride
-    shape = (rows, (scale.k, form.k // scale.k), *form.batch)
+    shape = (rows, (scale.k, -(-form.k // scale.k)), *form.batch)
     return (
         ValueView(f"{tensor.name}_shape", tuple_text(shape)),
         ValueView(f"{tensor.name}_stride", tuple_text(((0, row), (0, k), *batch))),
@@ -90,9 +90,9 @@ def with_scales(
     if not tensors:
         return view
     starts_apart = view.starts_apart or has_parts
-    start = f'(0 if v.load_path == "staged" else {view.start})' if "staged" in kinds else view.start
-    steps = "first, steps = k_share(v)" if has_parts else "steps = -(-v.k // v.tile_k)"
-    turned = f"{'first + ' if has_parts else ''}(step + {start}) % steps"
+    start = f'0 if v.load_path == "staged" else {view.start}' if "staged" in kinds else view.start
+    order = ("first, steps = k_share(v)" if has_parts else "steps = -(-v.k // v.tile_k)", f"start = {start}")
+    k_of_step = "first + (step + start) % steps" if has_parts else "(step + start) % steps"
     count = len(form.a_scales)
     return replace(
         view,
@@ -103,15 +103,38 @@ def with_scales(
         scale_of_a=_factor(tensors[:count], 0),
         scale_of_b=_factor(tensors[count:], count),
         starts_apart=starts_apart,
-        k_order=(steps,) if starts_apart else (),
-        k_of_step=f"({turned})" if starts_apart else "step",
+        k_order=order if starts_apart else (),
+        k_of_step=k_of_step if starts_apart else "step",
     )
+
+
+def joined_scales(view: DeviceView, written: DeviceView, exchanged: DeviceView) -> DeviceView:
+    """Return a view of rows as written and of exchanged ones, whose texts about scales ask the row where they differ."""
+    if not written.scales:
+        return view
+    *views, packed = written.fused_views
+    other = exchanged.fused_views[-1].removeprefix("scales = ")
+    view = replace(
+        view,
+        fused_views=(*views, packed.replace("= ", f"= {other} if v.exchanged else ")),
+        scale_of_a=_asked(exchanged.scale_of_a, written.scale_of_a),
+        scale_of_b=_asked(exchanged.scale_of_b, written.scale_of_b),
+    )
+    if written.starts_apart:
+        return replace(view, start=written.start)
+    return replace(view, k_order=exchanged.k_order, k_of_step=f"{exchanged.k_of_step} if v.exchanged else step")
+
+
+def _asked(exchanged: tuple[str, ...], written: tuple[str, ...]) -> tuple[str, ...]:
+    if exchanged == written:
+        return written
+    return ("if v.exchanged:", *(f"    {line}" for line in exchanged), *written)
 
 
 def _views(tensors: Sequence[ScaleTensor]) -> tuple[str, ...]:
     """Return the statements that view scales as functions of (row, k, *batch), and pack them."""
     lines: list[str] = []
-    for t in tensors:
+    for t in sorted(tensors, key=lambda t: t.name):
         layout = f"cute.make_layout(v.{t.name}_shape, stride=v.{t.name}_stride)"
         lines += bracketed(f"{t.name}_view = cute.make_tensor(", (t.pointer, layout), ")", indent=4)
     packed = tuple_text([f"{t.name}_view" for t in tensors])

@@ -14,8 +14,16 @@ from kgen.errors.family import (
     UnfoldableAxesError,
 )
 from kgen.families.extents import static_extents
-from kgen.families.gemm.form import BlockScale, EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess, SecondProduct
-from kgen.families.gemm.scales import Fold, block_scale, factor_ops
+from kgen.families.gemm.form import (
+    BlockScale,
+    EpilogueLoad,
+    GemmForm,
+    InputOps,
+    MatrixAccess,
+    OutputAccess,
+    SecondProduct,
+)
+from kgen.families.gemm.scales import Fold, block_scale
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
@@ -183,11 +191,7 @@ class _Classifier:
 
     def scales(self, factors: tuple[str, ...], rows: Fold, fold: Folds) -> tuple[BlockScale, ...]:
         """Return the scales of an operand."""
-        found = []
-        for ops in (factor_ops(self.problem, value) for value in factors):
-            read = self.load_strides(ops)
-            found.append(block_scale(self.problem, ops, read.along, read.offset, (rows, fold[2], fold[3])))
-        return tuple(found)
+        return tuple(block_scale(self.problem, value, (rows, fold[2], fold[3])) for value in factors)
 
     def input_ops(self, value: str) -> InputOps:
         """Return the pointwise ops that lead from one loaded element to an operand of the product."""
