@@ -21,7 +21,7 @@ from kgen.frontend.pointwise import PointwiseCall
 from kgen.frontend.pointwise_rules import POINTWISE
 from kgen.frontend.products import Products, product
 from kgen.frontend.reductions import reduction, scan
-from kgen.frontend.views import pull_view, view_operand
+from kgen.frontend.views import pull_view, run_index, view_operand
 from kgen.ir.access import Bound
 from kgen.ir.dtype import DType
 from kgen.ir.graph import Node, OpGraph, ValueRef
@@ -102,6 +102,8 @@ class Body:
         try:
             return pull_view(node, result, self.shape(operand), self.axes.known, indices)
         except NotAffineError as error:
+            if self.axes.may_divide and (found := run_index(node, indices)) is not None:
+                return found
             view = ValueRef(node.name, result)
             raise UnsupportedViewError(where=node.where, op=node.op, reason=str(error), view=view) from None
 

@@ -14,18 +14,19 @@ from kgen.frontend.contractions import CONTRACTIONS, product_of
 from kgen.frontend.exchange import exchange
 from kgen.frontend.gates import Gate
 from kgen.frontend.group import Cut, Group
-from kgen.frontend.kernel import Kind, Target, draft, simple_operands, updates_in_place
+from kgen.frontend.kernel import OF_PRODUCTS, OF_SCALED, Kind, Target, draft, simple_operands, updates_in_place
+from kgen.frontend.scales import Scaled
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import Node, OpGraph, ValueRef
 from kgen.ir.problem import Contract, Problem, TensorRole
 
 
-def cut_graph(graph: OpGraph, results: tuple[Target, ...], fused: Mapping[str, Attention | Gate]) -> Cut:
+def cut_graph(graph: OpGraph, results: tuple[Target, ...], fused: Mapping[str, Attention | Gate | Scaled]) -> Cut:
     """Return the cut of a graph that stores the results: groups in launch order, each with all that it stores.
 
-    Attentions and gates (`fused`, by the name of their last product) become one kernel each; whether they are some is
-    seen when the kernels are written.
+    Attentions, gates and products of scaled operands (`fused`, by the name of their last product) become one kernel
+    each; whether they are some is seen when the kernels are written.
     """
     cut = _Placement(graph, results)
     inside = {a.name for found in fused.values() for a in found.anchors}
@@ -35,6 +36,8 @@ def cut_graph(graph: OpGraph, results: tuple[Target, ...], fused: Mapping[str, A
                 cut.place_attention(attention)
             case Gate(anchors=anchors):
                 cut.place_products(Group(Kind.GATED), anchors)
+            case Scaled(anchors=anchors, may_divide=may_divide):
+                cut.place_products(Group(Kind.SCALED_IN_PLACE if may_divide else Kind.SCALED), anchors)
             case None if cut.is_anchor(node) and node.name not in inside:
                 cut.place_anchor(node)
     for target in results:
@@ -131,7 +134,10 @@ class _Placement(Cut):
     def place_products(self, group: Group, refs: tuple[ValueRef, ...]) -> None:
         """Start a group of matrix products."""
         for ref in refs:
-            self.settle_operands(ref)
+            if group.kind in OF_SCALED:
+                self.drafted(group, self.target(ref))  # copies what no index shows; all else stays in the kernel
+            else:
+                self.settle_operands(ref)
         self.groups.append(group)
         for ref in refs:
             self.adopt(group, ref)
@@ -249,7 +255,7 @@ class _Placement(Cut):
 
     def welcomes(self, group: Group, is_latest: bool, target: Target) -> bool:
         """Return whether a result should share a group's kernel if it can."""
-        if group.kind in (Kind.PRODUCT, Kind.GATED):
+        if group.kind in OF_PRODUCTS:
             only = all(self.only_through(anchor, target.ref) for anchor in group.anchors)
             return is_latest and not group.targets and only
         if group.kind is Kind.ATTENTION:

@@ -31,6 +31,11 @@ class NotOneKernel(Exception):
 
 def add(*parts: Affine, offset: int = 0) -> Affine:
     """Return the sum of indices and an offset, each axis once, axes in order of first use."""
+    if any(p.divisor != 1 for p in parts):
+        (whole, *others) = (p for p in parts if p != ZERO)
+        if others or offset:
+            raise NotOneKernel(f"the index {whole} is one among others")
+        return whole
     terms: dict[str, int] = {}
     for part in parts:
         for axis, coefficient in part.terms:
@@ -41,6 +46,10 @@ def add(*parts: Affine, offset: int = 0) -> Affine:
 
 def scale(index: Affine, factor: int) -> Affine:
     """Return an index times a number."""
+    if factor == 1:
+        return index
+    if index.divisor != 1:
+        raise NotOneKernel(f"the index {index} is multiplied")
     return Affine(tuple((a, c * factor) for a, c in index.terms if factor), index.offset * factor)
 
 
@@ -109,6 +118,8 @@ def span(index: Affine, extents: Mapping[str, int]) -> tuple[int, int]:
 
 def divide(index: Affine, divisor: int, extents: Mapping[str, int]) -> tuple[Affine, Affine]:
     """Return quotient and remainder of an index, both affine."""
+    if index.divisor != 1:
+        raise NotOneKernel(f"the index {index} is divided")
     terms = [(a, c) for a, c in index.terms if extents[a] != 1]
     high = tuple((a, c // divisor) for a, c in terms if c % divisor == 0)
     low = tuple((a, c) for a, c in terms if c % divisor)

@@ -30,6 +30,7 @@ from kgen.ir.problem import (
     TensorRole,
     operands_of,
 )
+from kgen.ir.scaled import is_scaled
 from kgen.ir.tensor import TensorType
 
 
@@ -38,6 +39,8 @@ class Kind(StrEnum):
 
     LOOP = "loop"  # reductions and scans
     PRODUCT = "product"  # one matrix product
+    SCALED = "scaled"  # one matrix product of narrow operands with their scales
+    SCALED_IN_PLACE = "scaled in place"  # the same; a scale may serve runs of an axis that they do not divide
     GATED = "gated"  # two products that share an operand, or one at two places
     ATTENTION = "attention"  # two products with a softmax between them
 
@@ -64,9 +67,13 @@ class Source:
 _PRODUCTS = {
     Kind.LOOP: Products.ONE,
     Kind.PRODUCT: Products.ONE,
+    Kind.SCALED: Products.ONE,
+    Kind.SCALED_IN_PLACE: Products.ONE,
     Kind.GATED: Products.SIDE_BY_SIDE,
     Kind.ATTENTION: Products.CHAINED,
 }
+OF_SCALED = (Kind.SCALED, Kind.SCALED_IN_PLACE)
+OF_PRODUCTS = (Kind.PRODUCT, *OF_SCALED, Kind.GATED)
 
 
 def write(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> Problem:
@@ -75,8 +82,10 @@ def write(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) ->
     Raises `NotOneKernel` if no single kernel does, and an `UnsupportedError` if no kernel does.
     """
     problem, body = _drafted(name, source, targets, kind)
-    if kind in (Kind.PRODUCT, Kind.GATED):
+    if kind in OF_PRODUCTS:
         _check_product(problem, 2 if kind is Kind.GATED else 1)
+        if kind in OF_SCALED and not is_scaled(problem):
+            raise NotOneKernel("its operands are no narrow elements times scales")
         return problem
     problem = _without_unused(problem)
     if kind is Kind.ATTENTION:
@@ -95,7 +104,7 @@ def draft(source: Source, target: Target, kind: Kind) -> Problem:
 def _drafted(name: str, source: Source, targets: tuple[Target, ...], kind: Kind) -> tuple[Problem, Body]:
     splits: dict[str, tuple[int, ...]] = {}
     while True:
-        axes = Axes(splits, keeps_units=kind in (Kind.PRODUCT, Kind.GATED))
+        axes = Axes(splits, keeps_units=kind in OF_PRODUCTS, may_divide=kind is Kind.SCALED_IN_PLACE)
         names = {ref: tensor.name for ref, tensor in source.external.items()}
         try:
             body = Body(source.graph, axes, names, _PRODUCTS[kind])

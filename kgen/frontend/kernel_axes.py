@@ -12,11 +12,13 @@ from kgen.ir.access import Affine
 class Axes:
     """The axes of the iteration space: each tensor axis is one or, once it had to be split, several of them.
 
-    `candidates` are axes that are only looked at, `dynamic` index values that were read from memory.
+    `candidates` are axes that are only looked at, `dynamic` index values that were read from memory. `may_divide`: an
+    index may be that of the run that an axis is in, where the runs do not divide its extent.
     """
 
     splits: Mapping[str, tuple[int, ...]]
     keeps_units: bool = True
+    may_divide: bool = False
     extents: dict[str, int] = field(default_factory=dict)
     candidates: dict[str, int] = field(default_factory=dict)
     dynamic: dict[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgen.errors.frontend import UnsupportedOpError
 from kgen.frontend.bind import Call, bind
-from kgen.frontend.indices import ZERO, Indices, add
+from kgen.frontend.indices import ZERO, Indices, NotOneKernel, add
 from kgen.frontend.promotion import compute_dtype
 from kgen.frontend.views import broadcast, view_operand
 from kgen.ir.access import Access, Affine
@@ -46,6 +46,8 @@ def load(body: "Body", name: str, dtype: DType, indices: Indices) -> str:
 
 def index_value(body: "Body", index: Affine) -> Operand:
     """Return an index as an int64 value."""
+    if index.divisor != 1:
+        raise NotOneKernel(f"the index {index} is a value")
     total: Operand | None = None
     for axis, step in index.terms:
         part = axis.removeprefix("@") if axis in body.axes.dynamic else body.emit(Index("", axis), "index")

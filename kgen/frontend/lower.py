@@ -19,6 +19,7 @@ from kgen.frontend.group import Cut, Group, refusal
 from kgen.frontend.indices import NotOneKernel
 from kgen.frontend.kernel import Source, Target, write
 from kgen.frontend.rename import renamed
+from kgen.frontend.scales import Scaled, scaled_products
 from kgen.ir.attention import holds_two_products
 from kgen.ir.dtype import DType
 from kgen.ir.graph import OpGraph, ValueRef
@@ -27,20 +28,34 @@ from kgen.ir.program import Buffer, Program
 from kgen.ir.tensor import TensorType
 from kgen.spec.model import Spec, ordered_strides
 
-Fused = Mapping[str, Attention | Gate]  # what is one kernel with several anchors, by the name of the last one
+Fused = Mapping[str, Attention | Gate | Scaled]  # what is one kernel with several anchors, by the name of the last one
 
 
 def lower(graph: OpGraph, spec: Spec) -> Program:
     """Return the program of a reference: its kernels in launch order, and the buffers between them.
 
-    Where it has gates or attentions, each is one kernel, and `plain` is the program for devices that have no such
-    kernel: first without gates, then with copies of what is gathered, then with no attention at all. Raises an
-    `UnsupportedError` that names the op and the user's line for what no kernel computes.
+    Where it has gates, products of scaled operands or attentions, each is one kernel, and `plain` is the program for
+    devices that have no such kernel: first without gates, then with scaled operands in memory, then with copies of what
+    is gathered, then with no attention at all. Raises an `UnsupportedError` that names the op and the user's line for
+    what no kernel computes.
     """
     expanded = expand(graph)
-    program, kept = _with_attentions(graph, expanded, spec)
+    program, kept = _with_scales(graph, expanded, spec)
     gated = _fused(graph, expanded, spec, gates(expanded), kept)
     return replace(gated[0], plain=program) if gated else program
+
+
+def _with_scales(graph: OpGraph, expanded: OpGraph, spec: Spec) -> tuple[Program, Fused]:
+    """Return the program with attentions and products of scaled operands in one kernel each, and these."""
+    found = scaled_products(expanded)
+    try:
+        program, kept = _with_attentions(graph, expanded, spec)
+    except UnsupportedError:  # scaled operands that no kernel can store
+        if (scaled := _fused(graph, expanded, spec, found)) is None:
+            raise
+        return scaled
+    scaled = _fused(graph, expanded, spec, found, kept)
+    return (replace(scaled[0], plain=program), scaled[1]) if scaled else (program, kept)
 
 
 def _with_attentions(graph: OpGraph, expanded: OpGraph, spec: Spec) -> tuple[Program, Fused]:
@@ -84,15 +99,17 @@ def _fused(
     return (program, kept) if program else None
 
 
-def _attempts(one: Attention | Gate) -> tuple[Attention | Gate, ...]:
+def _attempts(one: Attention | Gate | Scaled) -> tuple[Attention | Gate | Scaled, ...]:
     """Return the ways to make one kernel of what was found, the best one first."""
     if isinstance(one, Attention):
         return tuple(dict.fromkeys((one, replace(one, paged=False))))
+    if isinstance(one, Scaled):
+        return one, replace(one, may_divide=False)
     return (one,)
 
 
 def _lowered(graph: OpGraph, expanded: OpGraph, spec: Spec, fused: Fused) -> Program:
-    """Return the program in which these attentions and gates are kernels."""
+    """Return the program in which these attentions, gates and products of scaled operands are kernels."""
     results = _results(graph, expanded)
     updated = tuple(
         Target(m.value, m.input, _input_type(graph, m.input), TensorRole.UPDATED) for m in expanded.mutations

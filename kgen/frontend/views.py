@@ -41,6 +41,17 @@ def pull_view(node: Node, index: int, source: Shape, extents: Mapping[str, int],
     return rule(view, indices, index)
 
 
+def run_index(node: Node, indices: Indices) -> Indices | None:
+    """Return the indices of the operand of a view that repeats each element, one of them over runs of an axis."""
+    if node.op != "aten.repeat_interleave.self_int":
+        return None
+    view = View(bind(node, VIEWS[node.op][0]), node.types[0].static_shape, (), {})
+    dim = view.dim("dim")
+    if (axis := indices[dim].axis) is None:
+        return None
+    return _with(indices, dim, Affine(((axis, 1),), divisor=view.call.integer("repeats")))
+
+
 def _same(view: View, indices: Indices, result: int) -> Indices:
     return indices
 

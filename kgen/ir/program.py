@@ -23,10 +23,10 @@ class Program:
     """Problems in launch order, the buffers between them, and the signature of the reference.
 
     `arguments` are the graph inputs in signature order (user tensors, then parameters, buffers and constants, which a
-    kernel takes as arguments too). `results` names the output tensors in return order. Where a kernel is an attention
-    or a gate, `plain` is the same program with less in it: a gate's products, and what is made of them, are kernels of
-    their own; an attention through a table reads copies there, and the products and the softmax of any other one are
-    kernels of their own.
+    kernel takes as arguments too). `results` names the output tensors in return order. Where a kernel is an attention,
+    a gate or a product of scaled operands, `plain` is the same program with less in it: a gate's products, and what is
+    made of them, are kernels of their own; scaled operands are values that kernels of their own store; an attention
+    through a table reads copies there, and the products and the softmax of any other one are kernels of their own.
     """
 
     name: str

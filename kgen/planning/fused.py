@@ -17,6 +17,7 @@ from kgen.ir.attention import holds_two_products
 from kgen.ir.gated import is_gated
 from kgen.ir.problem import Gather, Problem
 from kgen.ir.program import Program
+from kgen.ir.scaled import is_scaled
 from kgen.planning.attention import why_not_fused
 from kgen.planning.candidates import legal_set, solve_gemm
 from kgen.planning.loops import solve_loop
@@ -24,7 +25,7 @@ from kgen.target import Device
 
 
 def with_fused(programs: Mapping[str, Program], device: Device) -> tuple[dict[str, Program], tuple[str, ...]]:
-    """Return the programs with their attentions and gates in one kernel each, or in several, and why in several."""
+    """Return the programs with what was fused in one kernel each, or in several, and why in several."""
     chosen, reasons = dict(programs), dict[str, None]()
     while any(program.plain for program in chosen.values()):
         fused = [p for program in chosen.values() if program.plain for p in program.problems]
@@ -41,14 +42,16 @@ def with_fused(programs: Mapping[str, Program], device: Device) -> tuple[dict[st
 
 
 def _why_not(problem: Problem, device: Device) -> str | None:
-    """Return why an attention or a gate is no single kernel on a device; None if it is one, or is neither."""
+    """Return why what was fused is no single kernel on a device; None if it is one, or nothing was fused."""
     if holds_two_products(problem):
         return why_not_fused(problem, device)
-    return _why_not_gated(problem, device) if is_gated(problem) else None
+    return _why_no_product(problem, device) if is_gated(problem) or is_scaled(problem) else None
 
 
 def _instead(problem: Problem) -> str:
-    """Return what becomes of an attention or a gate that is no single kernel."""
+    """Return what becomes of what is no single kernel."""
+    if is_scaled(problem):
+        return "operands are multiplied by their scales in kernels of their own"
     if is_gated(problem):
         return "its products and what is made of them in kernels of their own"
     if any(isinstance(s, Gather) for s in problem.body):
@@ -56,7 +59,7 @@ def _instead(problem: Problem) -> str:
     return "product, softmax and product in kernels of their own"
 
 
-def _why_not_gated(problem: Problem, device: Device) -> str | None:
+def _why_no_product(problem: Problem, device: Device) -> str | None:
     try:
         form = classify(problem, device)
         assert isinstance(form, GemmForm)

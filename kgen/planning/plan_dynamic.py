@@ -129,6 +129,10 @@ def _class(form: DynamicForm, extent: DynamicExtent, request: GemmRequest, base_
         return legal, rank_gemm(legal.columns, facts, request.device).total
 
     choice = choose(extent.range, solved, limits)
+    stores = [dict(plan)["store_path"] for plan in choice.plans]
+    if len(set(stores)) > 1:  # all variants share the text of one: the way of the largest value
+        request = request.with_axes(store_path=stores[choice.reaches[-1].plan])
+        choice = choose(extent.range, solved, limits)
     return _Class(request, base_align, base_align >= MAX_ALIGN_BYTES, choice)
 
 

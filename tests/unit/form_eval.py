@@ -6,7 +6,7 @@ This is what the emitted kernels do with those numbers, so that a wrong stride, 
 import torch
 from problem_eval import Evaluation
 
-from kgen.families.gemm.form import GemmForm, InputOps
+from kgen.families.gemm.form import BlockScale, GemmForm, InputOps
 from kgen.frontend.dtypes import TORCH_DTYPES
 from kgen.ir.problem import Map, Problem
 
@@ -27,6 +27,24 @@ def _operand(form: GemmForm, access, outer: int, ops: InputOps, tensors, evaluat
     return _apply(ops.ops, evaluation)[ops.result].to(TORCH_DTYPES[form.mma_dtype])
 
 
+def _scaled(form: GemmForm, operand: torch.Tensor, scales: tuple[BlockScale, ...], tensors, evaluation: Evaluation):
+    """Return an operand times its scales, each read at its block of rows and of k, and its batch."""
+    found = operand.float()
+    for scale in scales:
+        extents = (*form.batch, *operand.shape[-2:])
+        row, k, *batch = scale.stride
+        steps = (*((1, stride) for stride in batch), (scale.rows or operand.shape[-2], row), (scale.k, k))
+        at = torch.full((1,) * len(extents), scale.offset)
+        for dim, (extent, (run, stride)) in enumerate(zip(extents, steps, strict=True)):
+            index = torch.arange(extent) // run * stride
+            at = at + index.view(*(-1 if d == dim else 1 for d in range(len(extents))))
+        tensor = tensors[scale.tensor]
+        size = int(at.max()) + 1
+        evaluation.values = {scale.ops.source: viewed(tensor, 0, (size,), (1,))[at]}
+        found = found * _apply(scale.ops.ops, evaluation)[scale.ops.result]
+    return found
+
+
 def _apply(ops: tuple[Map, ...], evaluation: Evaluation) -> dict[str, torch.Tensor]:
     for op in ops:
         evaluation.values[op.result] = evaluation.map(op)
@@ -38,6 +56,8 @@ def evaluate_form(form: GemmForm, problem: Problem, tensors: dict[str, torch.Ten
     evaluation = Evaluation(problem, tensors)
     a = _operand(form, form.a, form.m, form.a_ops, tensors, evaluation)
     b = _operand(form, form.b, form.n, form.b_ops, tensors, evaluation)
+    a = _scaled(form, a, form.a_scales, tensors, evaluation)
+    b = _scaled(form, b, form.b_scales, tensors, evaluation)
     shape = (*form.batch, form.m, form.n)
     sums = {form.accumulator: torch.einsum("...mk,...nk->...mn", a.float(), b.float())}
     if form.second:

@@ -159,9 +159,8 @@ class Evaluation:
         return found.flip(dim) if statement.reverse else found
 
     def at(self, index: Affine) -> torch.Tensor:
-        assert index.divisor == 1
-        start = torch.zeros(self.ones, dtype=torch.int64) + index.offset
-        return reduce(torch.add, (self.grid[a] * c for a, c in index.terms), start)
+        start = torch.zeros(self.ones, dtype=torch.int64)
+        return reduce(torch.add, (self.grid[a] * c for a, c in index.terms), start) // index.divisor + index.offset
 
     def index(self, access: Access) -> tuple[torch.Tensor, ...]:
         return tuple(self.at(i) for i in access.indices)

@@ -20,6 +20,7 @@ from kgen.backends.cutedsl.gemm_host import host_view, table_of_cases, table_of_
 from kgen.backends.cutedsl.gemm_planes import CONSTANTS as PLANES_CONSTANTS
 from kgen.backends.cutedsl.gemm_planes import planes_texts, with_scales
 from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
+from kgen.backends.cutedsl.gemm_scales import scale_tensors, with_scale_values
 from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
@@ -84,7 +85,8 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
     forms = {case: largest_form(v, plan) for case, v in of_case.items()}
     fused = {case: fused_tensors(form, names) for case, form in forms.items()}
     row_fused = next(iter(fused.values()))
-    row_fields = fields_of(plan, row_fused)
+    scales = {case: scale_tensors(form, names, fused[case]) for case, form in forms.items()}
+    row_fields = fields_of(plan, row_fused, next(iter(scales.values())))
     first_of_kind = {kind_of(v): v for v in plan.variants}
     return KernelView(
         title="",
@@ -93,7 +95,11 @@ def view_kernel(plan: GemmPlan, program: Program) -> KernelView:
         constants=_constants(plan, device),
         fields=row_fields,
         cases=tuple(
-            with_exchange(case_view(case, form, fused[case], row_fields), of_case[case], plan)
+            with_exchange(
+                with_scale_values(case_view(case, form, fused[case], row_fields), form, scales[case]),
+                of_case[case],
+                plan,
+            )
             for case, form in forms.items()
         ),
         rows=tuple(with_value(row_view(v, plan), v, plan) for v in plan.variants),
@@ -168,7 +174,8 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
     """Return the tensors that a launch takes, in the order of the signature."""
     form = plan.variants[0].form
     used = {load.source.tensor for load in form.epilogue_loads}
-    used |= {o.tensor for o in form.operands} if plan.variants[0].facts.k else set()
+    if plan.variants[0].facts.k:
+        used |= {o.tensor for o in form.operands} | {s.tensor for s in form.scales}
     return tuple(a.name for a in program.arguments if a.name in used)
 
 
@@ -180,7 +187,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} or plan.dynamic else ''}",
         f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
         "from importlib.metadata import version",
-        "from math import gcd, prod" if "staged" in kinds else "from math import prod",
+        "from math import gcd, prod" if "staged" in kinds or view.scales else "from math import prod",
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",

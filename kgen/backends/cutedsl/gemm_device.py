@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
 from kgen.backends.cutedsl.gemm_planes import OF_FMA
-from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
+from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, kinds_of, shares_units
+from kgen.backends.cutedsl.gemm_scales import scale_tensors, with_scales
 from kgen.backends.cutedsl.gemm_types import IN_WORDS, PLANES, SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
 from kgen.backends.source.fused import FusedTensor, fused_tensors, fused_values
@@ -36,7 +37,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
     several = shares_units(plan)
     gated, b_pointer = form.products == 2, _operand_pointer(names[form.b.tensor], form.b.offset, multiplied)
     sums = sums_view(form.products)
-    return DeviceView(
+    view = DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
         a_pointer=_operand_pointer(names[form.a.tensor], form.a.offset, multiplied),
         b_pointer=b_pointers(form, names) if gated else b_pointer,
@@ -74,6 +75,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         to_b=multiplied.written.format(smem="sB", layout="b_layout"),
         first_fused="*fused, " if fused else "",
     )
+    return with_scales(view, form, scale_tensors(form, names, fused), kinds_of(plan), has_parts=has_parts(plan))
 
 
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
@@ -114,7 +116,7 @@ _TRANSPOSED_STORE = (
 
 def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     """Return the names of the section templates in the order they stand in the file."""
-    kinds = tuple(dict.fromkeys(kind_of(v) for v in plan.variants))
+    kinds = kinds_of(plan)
     tail = (["matrix_view"] if view.fused else []) + (["epilogue_ops"] if view.has_epilogue else [])
     kernels = [name for kind in kinds for name in _kernels(kind)] + [f"launch_{kind}" for kind in kinds]
     match kinds:
@@ -133,7 +135,14 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
             tiles = [*(["at_run_time"] if view.extent else []), "tiles"]
-            names = [*tiles, *multiplied.operands(columns), *gate_tiles, *parts, *loads, multiplied.mainloop]
+            names = [
+                *tiles,
+                *multiplied.operands(columns),
+                *gate_tiles,
+                *parts,
+                *loads,
+                "mainloop_scaled" if form.scales else multiplied.mainloop,
+            ]
             names += [*tail, store, *consumers, *kernels]
     return tuple(f"{FOLDER}/{name}.py.j2" for name in names)
 
@@ -168,7 +177,7 @@ def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 def library_sections(view: DeviceView) -> tuple[str, ...]:
     """Return the source of the library functions that the printed ops call."""
-    return library_source((*view.a_ops, *view.b_ops, *view.epilogue))
+    return library_source((*view.a_ops, *view.b_ops, *view.scale_of_a, *view.scale_of_b, *view.epilogue))
 
 
 def _input_ops(ops: InputOps, multiplied: Product) -> tuple[tuple[str, ...], str]:

@@ -7,6 +7,7 @@ text of the others: where they differ, the text asks the row.
 
 from dataclasses import replace
 
+from kgen.backends.cutedsl.gemm_scales import joined_scales
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.source.file_views import ValueView
 from kgen.backends.source.gemm_views import CaseView, FieldView, RowView
@@ -67,7 +68,7 @@ def joined(written: DeviceView, exchanged: DeviceView) -> DeviceView:
         if is_wide
         else "warp.StMatrix8x8x16bOp(v.exchanged, 4), OUT"
     )
-    return replace(
+    view = replace(
         written,
         a_pointer=_asked(exchanged.a_pointer, written.a_pointer),
         b_pointer=_asked(exchanged.b_pointer, written.b_pointer),
@@ -76,6 +77,7 @@ def joined(written: DeviceView, exchanged: DeviceView) -> DeviceView:
         starts_apart=True,
         start=f"({exchanged.start} if v.exchanged else 0)",
     )
+    return joined_scales(view, written, exchanged)
 
 
 def _asked(exchanged: str, written: str) -> str:

@@ -1,6 +1,7 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
 from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
+from kgen.backends.cutedsl.gemm_scales import ScaleTensor, scale_fields
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.fused import FusedTensor
@@ -69,9 +70,11 @@ _STAGED_FIELDS = (
 )
 
 
-def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
-    """Return the fields of the emitted `Variant`; `fused` are the epilogue's tensors."""
-    kinds = {kind_of(v) for v in plan.variants}
+def fields_of(
+    plan: GemmPlan, fused: tuple[FusedTensor, ...], scales: tuple[ScaleTensor, ...] = ()
+) -> tuple[FieldView, ...]:
+    """Return the fields of the emitted `Variant`; `fused` are the epilogue's tensors, `scales` those of operands."""
+    kinds = set(kinds_of(plan))
     exchanged = (EXCHANGED_FIELD,) if mixes(plan) else ()
     stride = "  # of (m, n, *batch); 0 along an axis that the tensor does not have"
     extra = tuple(FieldView(f"{f.name}_stride", "tuple[int, ...]", stride) for f in fused)
@@ -81,6 +84,7 @@ def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView
         tile = tuple(_GATE_TILE_N if f.name == "tile_n" else f for f in _TILE_FIELDS)
     if "no_k" in kinds:
         return (*(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "batch", "d_stride")), *extra, *_TILE_FIELDS)
+    extra = (*extra, *scale_fields(scales))
     problem = (
         _PROBLEM_FIELDS
         if kinds & {"tma", "split", "gated", "planes"}
@@ -124,6 +128,11 @@ def kind_of(variant: GemmVariant) -> str:
     if variant.form.products == 2 and variant.load_path == "tma":
         return "gated"
     return "split" if variant.cluster_k > 1 else variant.load_path
+
+
+def kinds_of(plan: GemmPlan) -> tuple[str, ...]:
+    """Return which kernel texts a plan needs, in the order of its variants."""
+    return tuple(dict.fromkeys(kind_of(v) for v in plan.variants))
 
 
 def row_view(variant: GemmVariant, plan: GemmPlan) -> RowView:

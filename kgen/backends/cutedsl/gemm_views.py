@@ -27,6 +27,9 @@ class DeviceView:
     `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
     computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
     `starts_apart`: tiles start at a k step of their own, `start`.
+    `scales` is ", scales" where operands have scales; the sums then take `of_tile`, or `of_part` where a cluster splits
+    k, besides: which tile it is. `scale_of_a` and `scale_of_b` compute what multiplies an element, at the k step
+    `k_of_step` of those in `k_order`.
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
@@ -69,6 +72,13 @@ class DeviceView:
     start: str
     planes: str = ""
     sides: str = ""
+    scales: str = ""
+    of_tile: str = ""
+    of_part: str = ""
+    scale_of_a: tuple[str, ...] = ()
+    scale_of_b: tuple[str, ...] = ()
+    k_order: tuple[str, ...] = ()
+    k_of_step: str = ""
     first_fused: str = ""
     extent: str = ""
     row: str = "v"

@@ -14,16 +14,25 @@ from kgen.errors.family import (
     UnfoldableAxesError,
 )
 from kgen.families.extents import static_extents
-from kgen.families.gemm.form import EpilogueLoad, GemmForm, InputOps, MatrixAccess, OutputAccess, SecondProduct
+from kgen.families.gemm.form import (
+    BlockScale,
+    EpilogueLoad,
+    GemmForm,
+    InputOps,
+    MatrixAccess,
+    OutputAccess,
+    SecondProduct,
+)
+from kgen.families.gemm.scales import Fold, block_scale
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Contract, Definition, Load, Map, Precision, Problem, Store
+from kgen.ir.scaled import is_scaled, scaled_operands
 
 HALVES = frozenset({DType.BF16, DType.FP16})  # every target multiplies them
 MAX_BATCH_MODES = 3  # a TMA tensor has at most five dimensions, two of them are the tile's
 
-Fold = tuple[str, ...]  # axes that act as one, outermost first
 Folds = tuple[Fold, Fold, Fold, tuple[Fold, ...]]  # m, n, k and the batch modes
 
 
@@ -77,18 +86,22 @@ class _Classifier:
     def run(self) -> GemmForm:
         products, store = self.statements()
         product, shared = products[0], self.shared(products)
-        a_ops, b_ops, *more = self.without_widening(*(self.input_ops(o) for o in self.operands(products, shared)))
+        elements, (a_factors, b_factors) = self.without_scales(self.operands(products, shared), product)
+        a_ops, b_ops, *more = self.without_widening(*(self.input_ops(o) for o in elements))
         loads, epilogue_ops = self.epilogue(products, store)
         d = strides_of(self.problem, store.access)
         a, b = self.load_strides(a_ops), self.load_strides(b_ops)
         if not more and self.unit_axis(d) in set(a.along) - set(b.along):
             a, b, a_ops, b_ops = b, a, b_ops, a_ops  # D's rows run along lhs: swap, so that they run along n
+            a_factors, b_factors = b_factors, a_factors
         load_strides = [strides_of(self.problem, load.access) for load in loads]
         m, n, batch = self.roles(a, b, d, load_strides)
         k = self.fold_k(self.live(product.axes), a, b)
         fold = (m, n, k, batch)
         mma_dtype = self.mma_dtype(a_ops, b_ops, *more)
         matrices = self.matrix(a, m, fold), self.matrix(b, n, fold)
+        if a_factors or b_factors:
+            self.require_narrow(mma_dtype)
         return GemmForm(
             m=self.extent(m),
             n=self.extent(n),
@@ -108,6 +121,8 @@ class _Classifier:
             d=self.written(d, fold),
             precision=self.precision(product, mma_dtype, matrices),
             second=self.second(more[0], products[1], b_ops, b, fold) if more else None,
+            a_scales=self.scales(a_factors, m, fold),
+            b_scales=self.scales(b_factors, n, fold),
         )
 
     def precision(self, product: Contract, dtype: DType, matrices: tuple[MatrixAccess, ...]) -> Precision:
@@ -156,6 +171,27 @@ class _Classifier:
         operands = (tuple(place.get(o, o) if isinstance(o, str) else o for o in s.operands) for s in ops.ops)
         steps = ((s.op, s.dtype, taken) for s, taken in zip(ops.ops, operands, strict=True))
         return (self.definitions[ops.source].dtype, *steps)
+
+    def without_scales(
+        self, operands: tuple[str, ...], product: Contract
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return A and B as widened elements where both are narrow ones times scales, and the scales of each."""
+        if not is_scaled(self.problem):
+            return operands, ((), ())
+        found = scaled_operands(self.problem, product)
+        assert found is not None
+        by_value = dict(zip((product.lhs, product.rhs), found, strict=True))
+        lhs, rhs = (by_value[value] for value in operands)
+        return (lhs.element, rhs.element), (lhs.factors, rhs.factors)
+
+    def require_narrow(self, dtype: DType) -> None:
+        """Require that elements are multiplied as they are, for their scales multiply the sums."""
+        if dtype not in self.narrow:
+            raise NotOneProductError(problem=self.problem.name, found=f"it scales elements of {dtype}")
+
+    def scales(self, factors: tuple[str, ...], rows: Fold, fold: Folds) -> tuple[BlockScale, ...]:
+        """Return the scales of an operand."""
+        return tuple(block_scale(self.problem, value, (rows, fold[2], fold[3])) for value in factors)
 
     def input_ops(self, value: str) -> InputOps:
         """Return the pointwise ops that lead from one loaded element to an operand of the product."""

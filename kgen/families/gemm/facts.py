@@ -36,6 +36,9 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         ),
         promo=copies_of(form.mma_dtype),
         products=form.products,
+        scale_k=form.scale_k,
+        a_scale_rows=gcd(*(scale.rows for scale in form.a_scales)),
+        b_scale_rows=gcd(*(scale.rows for scale in form.b_scales)),
         ieee=int(form.precision is Precision.IEEE),
         in_place=int(form.d.tensor in _read(form)),
     )

@@ -2,14 +2,14 @@
 
     D[batch, m, n] = epilogue( sum_k input_ops(A)[batch, m, k] * input_ops(B)[batch, n, k] )
 
-A gate has a second product, of the same A and a B of its own; its epilogue takes the sums of both.
+Elements of A and B may have scales, which are constant over runs of k. A gate has a second product, of the same A and a B of its own; its epilogue takes the sums of both.
 
 All strides and offsets are in elements of their tensor. A batch stride of None means that the operand is the same for
 all of that mode; a stride of 0 in an epilogue tensor means that it is broadcast along that mode.
 """
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 
 from kgen.ir.dtype import DType
 from kgen.ir.problem import Map, Precision
@@ -57,6 +57,22 @@ class InputOps:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockScale:
+    """A factor of an operand's elements: `rows` of them by `k` share one, made by `ops` of an element of `tensor`.
+
+    0 rows: all share it. `stride` is that of (row blocks, k blocks, *batch), in elements.
+    """
+
+    ops: InputOps
+    tensor: str
+    dtype: DType
+    offset: int
+    rows: int
+    k: int
+    stride: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SecondProduct:
     """The second product of a gate: its B, which is read with the strides of the first one, and its sums."""
 
@@ -85,6 +101,8 @@ class GemmForm:
     d: OutputAccess
     precision: Precision = Precision.DEFAULT  # of products of fp32 operands
     second: SecondProduct | None = None
+    a_scales: tuple[BlockScale, ...] = ()
+    b_scales: tuple[BlockScale, ...] = ()
 
     @property
     def product_dtype(self) -> str:
@@ -112,6 +130,16 @@ class GemmForm:
         return (self.a, self.b, self.second.b) if self.second else (self.a, self.b)
 
     @property
+    def scales(self) -> tuple[BlockScale, ...]:
+        """The scales of A, then those of B."""
+        return (*self.a_scales, *self.b_scales)
+
+    @property
+    def scale_k(self) -> int:
+        """Over how much of k all scales are constant; 0 where there are none."""
+        return gcd(*(scale.k for scale in self.scales))
+
+    @property
     def flops(self) -> int:
         """Multiply-adds of the products counted as two operations each (epilogue not counted)."""
         return 2 * self.m * self.n * self.k * self.batch_count * self.products
@@ -132,6 +160,8 @@ class GemmForm:
             b=self.a,
             a_ops=self.b_ops,
             b_ops=self.a_ops,
+            a_scales=self.b_scales,
+            b_scales=self.a_scales,
             epilogue_loads=loads,
             d=_transposed(self.d),
         )
@@ -147,7 +177,8 @@ class GemmForm:
         a = self.m * self.k * self.a.dtype.bytes * present(self.batch, self.a.batch)
         b = self.n * self.k * self.b.dtype.bytes * present(self.batch, self.b.batch) * self.products
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
-        return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
+        scales = (_scale_bytes(self, s, m) for of, m in ((self.a_scales, self.m), (self.b_scales, self.n)) for s in of)
+        return a + b + d + sum(scales) + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
 
 
 def _transposed(access: OutputAccess) -> OutputAccess:
@@ -168,3 +199,9 @@ def _load_bytes(form: GemmForm, source: OutputAccess) -> int:
     for extent, stride in zip(extents, (source.m, source.n, *source.batch), strict=True):
         count *= extent if stride else 1
     return count
+
+
+def _scale_bytes(form: GemmForm, scale: BlockScale, rows: int) -> int:
+    blocks = (-(-rows // scale.rows) if scale.rows else 1, -(-form.k // scale.k) if scale.stride[1] else 1)
+    batch = (extent for extent, stride in zip(form.batch, scale.stride[2:], strict=True) if stride)
+    return prod((*blocks, *batch)) * scale.dtype.bytes
