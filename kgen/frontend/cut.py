@@ -18,6 +18,7 @@ from kgen.frontend.kernel import Kind, Target, draft, simple_operands, updates_i
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import Node, OpGraph, ValueRef
+from kgen.ir.grouped import row_groups
 from kgen.ir.problem import Contract, Problem, TensorRole
 
 
@@ -140,10 +141,13 @@ class _Placement(Cut):
         """Have what a matrix product cannot take as loads stored by earlier kernels."""
         group, target = Group(Kind.PRODUCT), self.target(ref)
         found = product_of(self.nodes[ref.name], lambda r: self.graph.type_of(r).rank)
-        for _ in range(2):
+        for _ in range(2 if found.ends is None else 3):
             problem = self.drafted(group, target)
             (product,) = (s for s in problem.body if isinstance(s, Contract))
             simple = simple_operands(problem)
+            if found.ends and row_groups(problem) is None:
+                self.materialise(self.unviewed(found.ends))
+                continue
             for operand, value in ((found.lhs, product.lhs), (found.rhs, product.rhs)):
                 if not simple[value]:
                     self.materialise(self.unviewed(operand))

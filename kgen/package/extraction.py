@@ -133,6 +133,7 @@ def _product(variant: GemmVariant) -> str:
         if ops
     ]
     batch = f"{len(form.batch)} batch mode{'s' if len(form.batch) != 1 else ''}" if form.batch else "no batch"
+    batch = f"{form.groups.count} groups of rows, with a matrix each" if form.groups else batch
     fused = f", fused with {' and '.join(inside)}" if inside else ""
     return f"Family {variant.family}: one matrix product, {batch}{fused}."
 

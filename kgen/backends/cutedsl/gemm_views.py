@@ -30,6 +30,8 @@ class DeviceView:
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
+
+    `ends` is the address of where groups of rows end.
     """
 
     tensors: tuple[TensorView, ...]
@@ -75,6 +77,7 @@ class DeviceView:
     at_launch: tuple[str, ...] = ()
     at_start: tuple[str, ...] = ()
     in_row: str = ""
+    ends: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ def case_view(case: str, form: GemmForm, fused: tuple[FusedTensor, ...], fields:
         "a_batch": tuple_text(_extents(form, form.a)),
         "b_batch": tuple_text(_extents(form, form.b)),
         "a_stride": tuple_text((form.a.outer, form.a.k, *(s or 0 for s in form.a.batch))),
-        "b_stride": tuple_text((form.b.outer, form.b.k, *(s or 0 for s in form.b.batch))),
+        "b_stride": tuple_text((form.b.outer, form.b.k, *(s or 0 for s in form.b.batch), *_group_stride(form))),
         "d_stride": tuple_text(_stride(form.d)),
     }
     values |= {f"{t.name}_stride": tuple_text(_stride(t.source)) for t in fused}
     values |= {B_OFFSETS: tuple_text(tuple(b.offset for b in form.operands[1:]))}
     values |= {offset_field(t): str(t.source.offset) for t in fused}
+    if form.groups:
+        values |= {"groups": str(form.groups.count), "ends_stride": str(form.groups.stride)}
     taken = {f.name for f in fields}
     note = ": its result is empty, so that no kernel runs; 0 stands as 1" if form.is_empty else ""
     return CaseView(
@@ -60,6 +62,10 @@ def constant_of(case: str) -> str:
 
 def _extents(form: GemmForm, operand: MatrixAccess) -> tuple[int, ...]:
     return tuple(extent if s is not None else 1 for extent, s in zip(form.batch, operand.batch, strict=True))
+
+
+def _group_stride(form: GemmForm) -> tuple[int, ...]:
+    return (form.groups.b_stride,) if form.groups else ()
 
 
 def _stride(access: OutputAccess) -> tuple[int, ...]:

@@ -66,6 +66,22 @@ class SecondProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows of A and D in groups, one behind the other, each multiplied by a B of its own.
+
+    Group g ends before row `ends[offset + g * stride]`, and its B lies g * `b_stride` elements behind the first one.
+    A group may have no rows; rows behind the last group are not computed.
+    """
+
+    count: int
+    ends: str  # the tensor
+    dtype: DType
+    offset: int
+    stride: int
+    b_stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class GemmForm:
     """One matrix product, or the two of a gate, with everything fused into it; extents are static."""
 
@@ -85,6 +101,7 @@ class GemmForm:
     d: OutputAccess
     precision: Precision = Precision.DEFAULT  # of products of fp32 operands
     second: SecondProduct | None = None
+    groups: Groups | None = None  # of rows, with a B each
 
     @property
     def product_dtype(self) -> str:
@@ -146,6 +163,7 @@ class GemmForm:
         """Fewest bytes moved through device memory: each operand read once, the output written once."""
         a = self.m * self.k * self.a.dtype.bytes * present(self.batch, self.a.batch)
         b = self.n * self.k * self.b.dtype.bytes * present(self.batch, self.b.batch) * self.products
+        b *= min(self.groups.count, self.m) if self.groups else 1
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
         return a + b + d + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
 

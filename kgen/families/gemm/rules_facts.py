@@ -89,7 +89,8 @@ class GemmFacts:
     `epilogue_load_bytes` counts what the epilogue reads per element of D.
     `promo` is 2 where accumulation keeps a second copy. `products` is 2 for a gate: n and tile_n count the rows of both
     Bs, and D has half as many columns. `ieee`: fp32 operands are multiplied as they are. `in_place`: D is a tensor that
-    the kernel reads, too.
+    the kernel reads, too. `groups`: how many Bs the rows of A are dealt out to, in groups known at run time; 0 where
+    there is one B for all of them.
     """
 
     m: int
@@ -112,6 +113,7 @@ class GemmFacts:
     products: int = 1
     ieee: int = 0
     in_place: int = 0
+    groups: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
