@@ -30,7 +30,7 @@ CUTLASS = SimpleNamespace(
     select_=np.where,
     range_constexpr=range,
 )
-TEXT = render("cutedsl/sm90/gemm/units.py.j2", SimpleNamespace())
+TEXT = render("cutedsl/sm90/gemm/units.py.j2", SimpleNamespace(columns="v.tile_n"))
 
 
 def scope():

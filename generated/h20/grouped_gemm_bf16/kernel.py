@@ -464,16 +464,22 @@ def wgmma(v, n, layout):
     return cute.make_tiled_mma(cute.make_mma_atom(op), layout)
 
 
+def load_b(v, tma_b, mB, part):
+    """A bulk load of tiles of B: to its part of each stage, from (tile, n, k, group)."""
+    tiles = cute.local_tile(mB, (v.tile_n, v.tile_k), (None, None, None))
+    return tma_b, *cpasync.tma_partition(
+        tma_b, 0, cute.make_layout(1), cute.group_modes(part, 0, 2), cute.group_modes(tiles, 0, 2)
+    )
+
+
 @cute.jit
-def load_tiles(v: cutlass.Constexpr, pipe, ends, tma_a, mA, sA, tma_b, gB, sB):
+def load_tiles(v: cutlass.Constexpr, pipe, ends, tma_a, mA, sA, loads_b, sB):
     """Producer warp: fill the pipeline, unit after unit, as far ahead of the consumers as it has stages."""
     rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
     # CTAs of one cluster need the same A: each loads its share for all
     to_all = cute.make_layout_image_mask(cute.make_layout((1, v.cluster_n, 1)), (0, rank, 0), mode=1)
     stages = cute.group_modes(sA, 0, 2)
-    sB, gB = cpasync.tma_partition(
-        tma_b, 0, cute.make_layout(1), cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2)
-    )
+    loads_b = tuple(load_b(v, *load, part) for load, part in zip(loads_b, (sB,), strict=True))
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
     index = cute.arch.block_idx()[0] // v.cluster_n
     unit, window, row, before = unit_at(v, ends, index, cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0))
@@ -489,7 +495,8 @@ def load_tiles(v: cutlass.Constexpr, pipe, ends, tma_a, mA, sA, tma_b, gB, sB):
             pipe.producer_acquire(state)
             full = pipe.producer_get_barrier(state)
             cute.copy(tma_a, from_a[None, k], to_a[None, state.index], tma_bar_ptr=full, mcast_mask=to_all)
-            cute.copy(tma_b, gB[None, tile_n, k, group], sB[None, state.index], tma_bar_ptr=full)
+            for tma_b, to_b, from_b in loads_b:
+                cute.copy(tma_b, from_b[None, tile_n, k, group], to_b[None, state.index], tma_bar_ptr=full)
             state.advance()
         index += cute.arch.grid_dim()[0] // v.cluster_n
         unit, window, row, before = unit_at(v, ends, index, window, row, before)
@@ -561,6 +568,7 @@ def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, s
     box_mma = wgmma(v, v.store_n, (1, 1, 1))  # its accumulators are laid out as those of one box
     to_smem = cute.make_tiled_copy_C(copy_atom, box_mma).get_slice(thread)
     boxes_n, values = v.tile_n // v.store_n, v.store_n // 2  # boxes, and values that one thread holds of each
+    box_m = 0  # of a tile a warp group has one row of boxes
     is_sender = cute.arch.make_warp_uniform(thread // 32) == 0
     row = first + group * MMA_M
     boxes = cute.local_tile(cute.domain_offset((row, 0), mD), (MMA_M, v.store_n), (0, None))
@@ -568,12 +576,13 @@ def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, s
     if is_sender:
         cute.arch.cp_async_bulk_wait_group(0, read=True)
     cute.arch.barrier(barrier_id=1 + group, number_of_threads=WARP_GROUP)
-    for box in cutlass.range_constexpr(boxes_n):
-        column = tile_n * boxes_n + box
+    for box_n in cutlass.range_constexpr(boxes_n):
+        column = tile_n * boxes_n + box_n
+        first = (box_m * boxes_n + box_n) * values
         out = cute.make_rmem_tensor(box_mma.partition_shape_C((MMA_M, v.store_n)), OUT)
         for i in cutlass.range_constexpr(values):
-            out[i] = acc[box * values + i].to(OUT)
-        buffer = sD[None, None, group * v.store_buffers + box % v.store_buffers]
+            out[i] = acc[first + i].to(OUT)
+        buffer = sD[None, None, group * v.store_buffers + box_n % v.store_buffers]
         cute.copy(copy_atom, to_smem.retile(out), to_smem.partition_D(buffer))
         cute.arch.fence_proxy("async.shared", space="cta")
         if is_sender:
@@ -631,7 +640,7 @@ def consume_tiles(v: cutlass.Constexpr, pipe, ends, sA, sB, tma_d, mD, rows_d, s
 
 
 @cute.kernel
-def gemm_grouped(v: cutlass.Constexpr, ends, tma_a, mA, tma_b, mB, tma_d, mD, rows_d):
+def gemm_grouped(v: cutlass.Constexpr, ends, tma_a, mA, loads_b, tma_d, mD, rows_d):
     """A product for each group of rows of A, with a B of its own: units of work follow from where the groups end.
 
     A and B arrive by TMA; warp group 0 loads, the others multiply and store.
@@ -652,14 +661,13 @@ def gemm_grouped(v: cutlass.Constexpr, ends, tma_a, mA, tma_b, mB, tma_d, mD, ro
         defer_sync=True,
     )
     pipeline.pipeline_init_arrive(cluster_shape_mn=(1, v.cluster_n), is_relaxed=True)
-    gB = cute.local_tile(mB, (v.tile_n, v.tile_k), (None, None, None))  # (tile_n, tile_k, n, k, group)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(1, v.cluster_n))
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
         if warp_index == 0:
-            load_tiles(v, pipe, ends, tma_a, mA, sA, tma_b, gB, sB)
+            load_tiles(v, pipe, ends, tma_a, mA, sA, loads_b, sB)
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
         consume_tiles(v, pipe, ends, sA, sB, tma_d, mD, rows_d, sD)
@@ -679,25 +687,23 @@ def launch_grouped(
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     m, n, k, groups = cutlass.Int32(v.m), cutlass.Int32(v.n), cutlass.Int32(v.k), cutlass.Int32(v.groups)
     a_base = x.iterator
-    b_base = weight.iterator
+    b_bases = (weight.iterator,)
     ends = cute.make_tensor(offs.iterator, cute.make_layout((v.groups,), stride=(v.ends_stride,)))
     mA = cute.make_tensor(a_base, cute.make_layout((m, k), stride=v.a_stride))
-    mB = cute.make_tensor(b_base, cute.make_layout((n, k, groups), stride=v.b_stride))
+    mBs = tuple(cute.make_tensor(base, cute.make_layout((n, k, groups), stride=v.b_stride)) for base in b_bases)
     mD = rows_d = cute.make_tensor(d.iterator, cute.make_layout((m, n), stride=v.d_stride))
     load_a = cpasync.CopyBulkTensorTileG2SMulticastOp() if v.cluster_n > 1 else cpasync.CopyBulkTensorTileG2SOp()
-    load_b = cpasync.CopyBulkTensorTileG2SOp()
     tma_a, mA = cpasync.make_tiled_tma_atom(
         load_a, mA, cute.slice_(a_layout(v), (None, None, 0)), (v.tile_m, v.tile_k), num_multicast=v.cluster_n
     )
-    tma_b, mB = cpasync.make_tiled_tma_atom(
-        load_b, mB, cute.slice_(b_layout(v), (None, None, 0)), (v.tile_n, v.tile_k), num_multicast=v.cluster_m
-    )
+    b_tile = cute.slice_(b_layout(v), (None, None, 0)), (v.tile_n, v.tile_k)
+    loads_b = tuple(cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), mB, *b_tile) for mB in mBs)
     tma_d, mD = cpasync.make_tiled_tma_atom(
         cpasync.CopyBulkTensorTileS2GOp(), mD, cute.slice_(d_layout(v), (None, None, 0)), (MMA_M, v.store_n)
     )
     cluster = v.cluster_n
     grid = cutlass.min(most_units(v), sm_count // cluster) * cluster
-    gemm_grouped(v, ends, tma_a, mA, tma_b, mB, tma_d, mD, rows_d).launch(
+    gemm_grouped(v, ends, tma_a, mA, loads_b, tma_d, mD, rows_d).launch(
         grid=(grid, 1, 1),
         block=(threads(v), 1, 1),
         # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long

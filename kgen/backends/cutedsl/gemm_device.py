@@ -35,6 +35,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
     boxes, to_smem_atom = _TRANSPOSED_STORE if variant.is_exchanged else _STORE
     several = shares_units(plan)
     gated, b_pointer = form.products == 2, _operand_pointer(names[form.b.tensor], form.b.offset, multiplied)
+    b_pointer = f"({b_pointer},)" if form.groups else b_pointer
     sums = sums_view(form.products)
     return DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
@@ -74,6 +75,8 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         to_b=multiplied.written.format(smem="sB", layout="b_layout"),
         first_fused="*fused, " if fused else "",
         ends=_pointer(names[form.groups.ends], form.groups.offset) if form.groups else "",
+        b_part=sums.b_part,
+        b_parts=sums.b_parts,
     )
 
 

@@ -129,10 +129,10 @@ def kind_of(variant: GemmVariant) -> str:
         return "no_k"
     if variant.cuts:
         return "planes"
-    if variant.form.products == 2 and variant.load_path == "tma":
-        return "gated"
     if variant.form.groups:
         return "grouped"
+    if variant.form.products == 2 and variant.load_path == "tma":
+        return "gated"
     return "split" if variant.cluster_k > 1 else variant.load_path
 
 
