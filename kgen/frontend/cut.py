@@ -141,13 +141,12 @@ class _Placement(Cut):
         """Have what a matrix product cannot take as loads stored by earlier kernels."""
         group, target = Group(Kind.PRODUCT), self.target(ref)
         found = product_of(self.nodes[ref.name], lambda r: self.graph.type_of(r).rank)
-        for _ in range(2 if found.ends is None else 3):
+        if found.ends and row_groups(self.drafted(group, target)) is None:
+            self.materialise(self.unviewed(found.ends))
+        for _ in range(2):
             problem = self.drafted(group, target)
             (product,) = (s for s in problem.body if isinstance(s, Contract))
             simple = simple_operands(problem)
-            if found.ends and row_groups(problem) is None:
-                self.materialise(self.unviewed(found.ends))
-                continue
             for operand, value in ((found.lhs, product.lhs), (found.rhs, product.rhs)):
                 if not simple[value]:
                     self.materialise(self.unviewed(operand))
