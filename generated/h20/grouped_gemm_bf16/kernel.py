@@ -9,20 +9,20 @@ Variant few_experts_tma (x on 16 bytes, weight on 16 bytes): operands arrive by 
   its groups of rows by where they end; consumer warp groups multiply with wgmma, those without rows of the group
   rest.
   tile 192x192x64, 3 stages, cluster 1x1, 512 threads, 197632 bytes of smem,
-  1650 tiles in 25 grid waves, 100% full
+  about 1950 tiles in 25 grid waves, 100% full
 Variant many_experts_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp, which finds
   its groups of rows by where they end; consumer warp groups multiply with wgmma, those without rows of the group
   rest.
   tile 64x128x64, 8 stages, cluster 1x1, 256 threads, 214016 bytes of smem,
-  2048 tiles in 33 grid waves, 99% full
+  about 2560 tiles in 33 grid waves, 99% full
 Variant decode_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp, which finds its
   groups of rows by where they end; consumer warp groups multiply with wgmma, those without rows of the group rest.
   tile 64x128x64, 8 stages, cluster 1x1, 256 threads, 214016 bytes of smem,
-  32 tiles in 17 grid waves, 99% full
+  about 1312 tiles in 17 grid waves, 99% full
 Variant ragged_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp, which finds its
   groups of rows by where they end; consumer warp groups multiply with wgmma, those without rows of the group rest.
   tile 64x32x64, 12 stages, cluster 1x1, 256 threads, 156672 bytes of smem,
-  42 tiles in 1 grid waves, 72% full
+  about 56 tiles in 1 grid waves, 72% full
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   few_experts: x bf16[4096,4096]; weight bf16[8,14336,4096]; offs int32[8]
@@ -139,6 +139,8 @@ CASE_RAGGED = {  # case ragged
 }
 VARIANTS = (
     # predicted 3684.5 us, bound by mma: 25 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
+    # expects rows in 8 of 8 groups, and 26 tiles of 192 rows:
+    # each row takes a group by chance, and the last tile of a group is half full in the mean
     # next best: 192x192x64, predicted 3685.1 us
     Variant(
         name="few_experts_tma",
@@ -160,6 +162,8 @@ VARIANTS = (
         store_buffers=2,
     ),
     # predicted 2167.9 us, bound by mma: 33 grid waves, 99% full; x on 16 bytes, weight on 16 bytes
+    # expects rows in 64 of 64 groups, and 160 tiles of 64 rows:
+    # each row takes a group by chance, and the last tile of a group is half full in the mean
     # next best: 64x128x64, predicted 2168.0 us
     Variant(
         name="many_experts_tma",
@@ -181,6 +185,8 @@ VARIANTS = (
         store_buffers=2,
     ),
     # predicted 328.7 us, bound by mma: 17 grid waves, 99% full; x on 16 bytes, weight on 16 bytes
+    # expects rows in 81 of 128 groups, and 82 tiles of 64 rows:
+    # each row takes a group by chance, and the last tile of a group is half full in the mean
     # next best: 64x128x64, predicted 330.5 us
     Variant(
         name="decode_tma",
@@ -202,6 +208,8 @@ VARIANTS = (
         store_buffers=2,
     ),
     # predicted 4.0 us, bound by mma: 1 grid waves, 72% full; x on 16 bytes, weight on 16 bytes
+    # expects rows in 5 of 5 groups, and 8 tiles of 64 rows:
+    # each row takes a group by chance, and the last tile of a group is half full in the mean
     # next best: 64x32x64, predicted 4.0 us
     Variant(
         name="ragged_tma",

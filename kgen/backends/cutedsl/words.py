@@ -104,6 +104,7 @@ def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
     )
     form = variant.form
     tiles = -(-form.m // candidate.size.m) * -(-form.n * form.products // candidate.size.n) * prod(form.batch)
-    waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full{at}"
+    counted = f"about {variant.choice.ctas}" if form.groups else str(tiles)
+    waves = f"  {counted} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full{at}"
     exchanged = ("  m runs along the columns of the result: it has few rows,",) if variant.is_exchanged else ()
     return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", *exchanged, tile, waves)

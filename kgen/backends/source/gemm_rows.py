@@ -7,6 +7,7 @@ from kgen.backends.source.fused import FusedTensor
 from kgen.backends.source.gemm_views import CaseView, FieldView
 from kgen.backends.source.lines import tuple_text
 from kgen.families.gemm.form import GemmForm, MatrixAccess, OutputAccess
+from kgen.families.gemm.groups import expected_words
 from kgen.planning.plan_gemm import GemmVariant
 
 B_OFFSETS = "b_offsets"  # the field of a gate's row that says where its Bs start
@@ -49,6 +50,8 @@ def reasons_of(variant: GemmVariant) -> tuple[str, ...]:
         f"predicted {choice.time_us:.1f} us, bound by {choice.bound_by}: {choice.waves} grid waves, "
         f"{choice.wave_efficiency:.0%} full; {variant.guard}"
     ]
+    if variant.form.groups:
+        reasons += expected_words(variant.facts, choice.candidate.size.m)
     if variant.runners_up:
         second = variant.runners_up[0]
         reasons.append(f"next best: {second.candidate.size}, predicted {second.time_us:.1f} us")

@@ -71,6 +71,15 @@ def multiplied_share(facts: GemmFacts, tile_m: Array) -> Array:
     return row_tiles(facts, WARP_GROUP_ROWS) * WARP_GROUP_ROWS / (row_tiles(facts, tile_m) * tile_m)
 
 
+def expected_words(facts: GemmFacts, tile_m: int) -> tuple[str, str]:
+    """Return which groups and tiles a plan counts on, and why."""
+    used, tiles = round(used_groups(facts)), int(row_tiles(facts, tile_m))
+    return (
+        f"expects rows in {used} of {facts.groups} groups, and {tiles} tiles of {tile_m} rows:",
+        "each row takes a group by chance, and the last tile of a group is half full in the mean",
+    )
+
+
 def operand_bytes(facts: GemmFacts) -> float:
     """Return the bytes of A, and of the Bs that have rows: tiles of one B follow one another, so that L2 keeps it."""
     return (facts.m + used_groups(facts) * facts.n) * facts.k * facts.in_bytes
