@@ -3,17 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kgen.errors.frontend import UnsupportedOpError
 from kgen.frontend.bind import Call, bind
 from kgen.frontend.einsum import parse_einsum
 from kgen.ir.graph import Node, ValueRef
 
 Labels = tuple[str, ...]
 Ranks = Callable[[ValueRef], int]
+GROUP = "group"  # the label of the matrices that groups of rows are multiplied by
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`alpha * (lhs @ rhs) + beta * addend`, by the labels of every axis; labels absent from `result` are summed."""
+    """`alpha * (lhs @ rhs) + beta * addend`, by the labels of every axis; labels absent from `result` are summed.
+
+    Where rows of the result come in groups, `ends` are the rows behind the last one of each, and the label `GROUP` of
+    rhs picks the matrix of the row's group.
+    """
 
     lhs: ValueRef
     rhs: ValueRef
@@ -23,22 +29,24 @@ class Product:
     addend: ValueRef | None = None
     alpha: float = 1.0
     beta: float = 1.0
+    ends: ValueRef | None = None
 
 
 def product_of(node: Node, rank_of: Ranks) -> Product:
     """Return the product that a contraction node means."""
     names, rule = CONTRACTIONS[node.op]
-    return rule(bind(node, names, bias=None, alpha=1, beta=1), rank_of)
+    return rule(bind(node, names, bias=None, alpha=1, beta=1, offs=None), rank_of)
 
 
 def operands_of(node: Node) -> tuple[ValueRef, ...]:
     """Return the tensors that PyTorch requires to have one dtype."""
-    values = bind(node, CONTRACTIONS[node.op][0]).args.values()
+    values = (value for name, value in bind(node, CONTRACTIONS[node.op][0]).args.items() if name != "offs")
     flat = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
     return tuple(v for v in flat if isinstance(v, ValueRef))
 
 
 Rule = Callable[[Call, Ranks], Product]
+_GROUPED = "covered: rows [T, K] in groups that end at offs, by matrices [E, K, N]; a group of columns or of k is a @ b"
 
 
 def _matmul(call: Call, rank_of: Ranks) -> Product:
@@ -87,6 +95,19 @@ def _einsum(call: Call, rank_of: Ranks) -> Product:
     return Product(lhs, rhs, lhs_labels, rhs_labels, found.result)
 
 
+def _grouped(call: Call, rank_of: Ranks) -> Product:
+    """Rows of the left operand in groups, each multiplied by a matrix of its own; without ends it is a batch."""
+    lhs, rhs, ends, bias = call.ref("self"), call.ref("mat2"), call.args["offs"], call.args["bias"]
+    match rank_of(lhs), rank_of(rhs), ends, bias:
+        case 2, 3, ValueRef(), None:
+            return Product(lhs, rhs, ("m", "k"), (GROUP, "k", "n"), ("m", "n"), ends=ends)
+        case 3, 3, None, None:
+            return Product(lhs, rhs, ("b", "m", "k"), ("b", "k", "n"), ("b", "m", "n"))
+    with_bias = "" if bias is None else " and a bias"
+    place = f"of operands with {rank_of(lhs)} and {rank_of(rhs)} axes{with_bias}"
+    raise UnsupportedOpError(where=call.node.where, op=call.node.op, place=place, covered=_GROUPED)
+
+
 def _with_addend(left: str, right: str, result: str) -> Rule:
     """Return the rule of an `add...` op: `beta * input + alpha * (a @ b)`, one letter an axis."""
 
@@ -113,4 +134,5 @@ CONTRACTIONS: dict[str, tuple[str, Rule]] = {
     **_table("input a b", _with_addend("mk", "k", "m"), "addmv.default"),
     **_table("self other dims_self dims_other", _tensordot, "tensordot.default"),
     **_table("equation operands", _einsum, "einsum.default"),
+    **_table("self mat2 offs bias out_dtype", _grouped, "_grouped_mm.default"),
 }

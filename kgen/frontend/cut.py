@@ -19,6 +19,7 @@ from kgen.frontend.scales import Scaled
 from kgen.frontend.steps import steps_of
 from kgen.frontend.views import view_operand
 from kgen.ir.graph import Node, OpGraph, ValueRef
+from kgen.ir.grouped import row_groups
 from kgen.ir.problem import Contract, Problem, TensorRole
 
 
@@ -146,6 +147,8 @@ class _Placement(Cut):
         """Have what a matrix product cannot take as loads stored by earlier kernels."""
         group, target = Group(Kind.PRODUCT), self.target(ref)
         found = product_of(self.nodes[ref.name], lambda r: self.graph.type_of(r).rank)
+        if found.ends and row_groups(self.drafted(group, target)) is None:
+            self.materialise(self.unviewed(found.ends))
         for _ in range(2):
             problem = self.drafted(group, target)
             (product,) = (s for s in problem.body if isinstance(s, Contract))

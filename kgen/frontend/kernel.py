@@ -13,6 +13,7 @@ from kgen.frontend.promotion import compute_dtype
 from kgen.ir.access import Access
 from kgen.ir.attention import attention_body, paged_load
 from kgen.ir.graph import OpGraph, ValueRef
+from kgen.ir.grouped import without_groups
 from kgen.ir.problem import (
     Axis,
     Const,
@@ -166,6 +167,7 @@ def _without_unused(problem: Problem) -> Problem:
 
 def _check_product(problem: Problem, count: int) -> None:
     """Require `count` matrix products of two loaded operands with pointwise operations around them, and one store."""
+    problem = without_groups(problem)
     products = [s for s in problem.body if isinstance(s, Contract)]
     other = [s for s in problem.body if not isinstance(s, Load | Map | Contract | Store)]
     if len(products) != count or other or sum(isinstance(s, Store) for s in problem.body) != 1:
@@ -194,8 +196,9 @@ def _check_gate(problem: Problem, first: Contract, last: Contract) -> None:
 def simple_operands(problem: Problem, *, paged: bool = False) -> dict[str, bool]:
     """Return whether each operand of a product is one loaded element with pointwise operations on it.
 
-    With `paged` the element may be gathered by a table.
+    With `paged` the element may be gathered by a table; groups of rows may pick it.
     """
+    problem = without_groups(problem)
 
     def simple(value: str) -> bool:
         needed = problem.needed(value)

@@ -72,6 +72,11 @@ def _looked_up(
     if wraps:
         wrapped = body.map(Op.ADD, (value, Const(extent)), DType.INT64)
         value = body.map(Op.WHERE, (body.map(Op.LT, (value, Const(0)), DType.BOOL), wrapped, value), DType.INT64)
+    return index_by(body, node, value, extent)
+
+
+def index_by(body: "Body", node: Node, value: str, extent: int) -> Affine:
+    """Return the index that a value is, of one of `extent` elements; `node` is what picks by it."""
     name = f"@{value}"
     body.axes.dynamic[name] = extent
     body.lookups[name] = node

@@ -1,10 +1,12 @@
 """Matrix products in a body: the operands at their labels' indices, one `Contract`, then scale and addend."""
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from kgen.errors.frontend import UnsupportedOpError, UnsupportedViewError
-from kgen.frontend.contractions import Labels, Product, product_of
+from kgen.frontend.contractions import GROUP, Labels, Product, product_of
+from kgen.frontend.grouped import group_index
 from kgen.frontend.indices import ZERO, Indices, NotOneKernel
 from kgen.frontend.kernel_axes import Axes
 from kgen.frontend.promotion import compute_dtype
@@ -43,7 +45,8 @@ def product(body: "Body", node: Node, indices: Indices) -> Operand:
     body.products.append(node)
     found = product_of(node, lambda ref: len(body.shape(ref)))
     summed_by = body.products[0] if side_by_side else node
-    places = operand_places(node, found, body.graph, body.axes, indices, summed_by)
+    group = {GROUP: group_index(body, summed_by, found, indices)} if found.ends else {}
+    places = operand_places(node, found, body.graph, body.axes, indices, summed_by, group)
     lhs, rhs = (_operand(body, ref, where) for ref, where in places)
     axes = _summed_axes(body, summed_by, _summed(found), (lhs, rhs))
     dtype = node.types[0].dtype
@@ -54,13 +57,19 @@ def product(body: "Body", node: Node, indices: Indices) -> Operand:
 
 
 def operand_places(
-    node: Node, found: Product, graph: OpGraph, axes: Axes, indices: Indices, summed_by: Node | None = None
+    node: Node,
+    found: Product,
+    graph: OpGraph,
+    axes: Axes,
+    indices: Indices,
+    summed_by: Node | None = None,
+    known: Mapping[str, Affine] | None = None,
 ) -> tuple[tuple[ValueRef, Indices], tuple[ValueRef, Indices]]:
-    """Return the operands of a product at the indices of its labels.
+    """Return the operands of a product at the indices of its labels; those of some may be `known`.
 
     Those that are summed bring axes of their own, or have those of the product `summed_by`, which sums as many.
     """
-    bound = dict(zip(found.result, indices, strict=True))
+    bound = {**(known or {}), **dict(zip(found.result, indices, strict=True))}
     extents = dict(zip(found.lhs_labels, graph.type_of(found.lhs).static_shape, strict=True))
     for label in _summed(found):
         bound[label] = axes.index(f"{(summed_by or node).name}:{label}", extents[label])

@@ -9,6 +9,7 @@ business. The front end keeps such a body as one kernel, and the attention famil
 from dataclasses import dataclass
 from math import inf
 
+from kgen.ir.grouped import without_groups
 from kgen.ir.pointwise import PointwiseOp as Op
 from kgen.ir.problem import (
     Combine,
@@ -99,7 +100,7 @@ def attention_body(problem: Problem) -> AttentionBody | None:
 
 def holds_two_products(problem: Problem) -> bool:
     """Return whether a body has the two contractions of an attention, with reductions beside them."""
-    reduces = any(isinstance(s, Reduce) for s in problem.body)
+    reduces = any(isinstance(s, Reduce) for s in without_groups(problem).body)
     return reduces and sum(isinstance(s, Contract) for s in problem.body) == 2
 
 

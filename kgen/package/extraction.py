@@ -133,6 +133,7 @@ def _product(variant: GemmVariant) -> str:
         if ops
     ]
     batch = f"{len(form.batch)} batch mode{'s' if len(form.batch) != 1 else ''}" if form.batch else "no batch"
+    batch = f"{form.groups.count} groups of rows, with a matrix each" if form.groups else batch
     fused = f", fused with {' and '.join(inside)}" if inside else ""
     return f"Family {variant.family}: one matrix product, {batch}{fused}."
 
@@ -256,7 +257,7 @@ def _accepts(parts: PackageParts) -> tuple[str, ...]:
     lines = [f"`{i.name}`: {i.dtype}, {_axes(len(i.shape))}, {_shapes(i, spec)}" for i in parts.inputs]
     if spec.dynamic is not None:
         lines.append(f"{spec.dynamic.range}, known at run time")
-    base = spec.accepts.base_alignment_bytes
+    base = parts.base_alignment
     lines.append("base addresses: any" if base == 1 else f"base addresses: multiples of {base} bytes")
     return tuple(lines)
 

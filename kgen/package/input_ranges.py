@@ -5,8 +5,11 @@ with. Integers that are only computed with come from a small range around 0.
 """
 
 from collections.abc import Iterator
+from math import prod
 
+from kgen.families.extents import static_extents
 from kgen.ir.dtype import DType
+from kgen.ir.grouped import row_groups
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Gather, Index, Load, Map, Problem
 from kgen.package.parts import PackageParts
@@ -29,6 +32,22 @@ def index_extents(parts: PackageParts) -> dict[str, str]:
         for tensor, extent in smallest.items():
             by_case.setdefault(tensor, []).append(extent)
     return {tensor: extent_text(extents, parts.spec) for tensor, extents in by_case.items()}
+
+
+def grouped_rows(parts: PackageParts) -> dict[str, str]:
+    """Return of each input that says where groups of rows end how many rows there are, as an expression.
+
+    One whose range the spec gives is drawn from it.
+    """
+    drawn = {i.name for i in parts.inputs if i.values is None}
+    found: dict[str, list[int]] = {}
+    for _, program in parts.programs:
+        for problem in program.problems:
+            groups = row_groups(problem)
+            if groups and groups.ends.access.tensor in drawn:
+                extents = static_extents(problem)
+                found.setdefault(groups.ends.access.tensor, []).append(prod(extents[a] for a in groups.row))
+    return {tensor: extent_text(extents, parts.spec) for tensor, extents in found.items()}
 
 
 def extent_text(extents: list[int], spec: Spec) -> str:

@@ -3,9 +3,15 @@
 import keyword
 
 from kgen.errors.package import ExtentNameError
-from kgen.package.input_ranges import index_extents
+from kgen.package.input_ranges import grouped_rows, index_extents
 from kgen.package.parts import PackageParts
-from kgen.package.views import InputRangeView, InputTensorView, InputView, RangedInputView
+from kgen.package.views import (
+    GroupedInputView,
+    InputRangeView,
+    InputTensorView,
+    InputView,
+    RangedInputView,
+)
 from kgen.render import render
 from kgen.spec.model import Dimension, InputSpec, Spec
 
@@ -15,8 +21,8 @@ _TAKEN = ("seed", "offset", "device", "torch")  # parameters of `_make_inputs`, 
 def input_text(parts: PackageParts) -> str:
     """Return `input.py`."""
     view = input_view(parts)
-    ranged = isinstance(view, RangedInputView)
-    return render("package/input_ranged.py.j2" if ranged else "package/input.py.j2", view)
+    kinds = {GroupedInputView: "input_grouped", RangedInputView: "input_ranged", InputView: "input"}
+    return render(f"package/{kinds[type(view)]}.py.j2", view)
 
 
 def input_view(parts: PackageParts) -> InputView:
@@ -30,6 +36,8 @@ def input_view(parts: PackageParts) -> InputView:
         for i in parts.inputs
     )
     parameters, ranges = ", ".join(name for name, _ in spec.extents), _ranges(parts)
+    if ends := grouped_rows(parts):
+        return GroupedInputView(spec.name, parameters, tensors, ranges, tuple_text(tuple(f'"{n}"' for n in ends)))
     if ranges:
         return RangedInputView(spec.name, parameters, tensors, ranges)
     return InputView(spec.name, parameters, tensors)
@@ -38,6 +46,7 @@ def input_view(parts: PackageParts) -> InputView:
 def _ranges(parts: PackageParts) -> tuple[InputRangeView, ...]:
     """Return the ranges that the spec states, and those of what indexes something."""
     found = {name: ("0", extent) for name, extent in index_extents(parts).items()}
+    found |= {name: ("0", f"{rows} + 1") for name, rows in grouped_rows(parts).items()}
     found |= {i.name: (repr(i.values[0]), repr(i.values[1])) for i in parts.inputs if i.values is not None}
     return tuple(InputRangeView(i.name, *found[i.name]) for i in parts.inputs if i.name in found)
 

@@ -15,7 +15,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     """Return the view of `test_kernel.py`."""
     spec, device = parts.spec, parts.plan.device
     factor, reason = element_factor(parts)
-    any_base = spec.accepts.base_alignment_bytes == 1
+    any_base = parts.base_alignment == 1
     operations = "products, dense" if parts.has_product else "arithmetic"
     peak = f"dense_peak.{PEAK_OF.get(parts.product_dtype, parts.product_dtype)}"
     peak_flops, peak_flops_source = _peak(device.decisive(peak), f"{parts.product_dtype} {operations}")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from kgen.families.gemm.facts import MAX_ALIGN_BYTES
 from kgen.families.strided.form import LoopForm
 from kgen.ir.dtype import DType
 from kgen.ir.graph import InputKind
@@ -85,6 +86,12 @@ class PackageParts:
     def has_product(self) -> bool:
         """Whether a kernel multiplies matrices: else all of them only move memory and compute on the way."""
         return any(isinstance(v, GemmVariant | AttentionVariant) for v in self.plan.variants)
+
+    @property
+    def base_alignment(self) -> int:
+        """How many bytes base addresses have to be multiples of: groups of rows come in bulk alone, as in torch."""
+        grouped = any(isinstance(v, GemmVariant) and v.form.groups for v in self.plan.variants)
+        return MAX_ALIGN_BYTES if grouped else self.spec.accepts.base_alignment_bytes
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:

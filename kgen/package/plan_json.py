@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 from kgen.errors.package import ShapesError
+from kgen.families.gemm.groups import expected_words
 from kgen.ir.problem import ProblemTensor
 from kgen.ir.program import Buffer
 from kgen.package.constraints import constraints_of
@@ -15,6 +16,7 @@ from kgen.package.parts import Evidence, PackageParts
 from kgen.package.work import work_of
 from kgen.planning.dynamic_words import dynamic_json, served
 from kgen.planning.plan import Plan, Variant
+from kgen.planning.plan_gemm import GemmVariant
 from kgen.render.digest import template_digests
 from kgen.spec.model import FixedAxis
 
@@ -117,6 +119,7 @@ def _variant(variant: Variant) -> dict[str, object]:
         "case": variant.case,
         "kernel": variant.kernel,
         "guard": [{"tensor": tensor, "base_align_bytes": count} for tensor, count in variant.guard.base_align],
+        **_groups(variant),
         "choice": variant.choice.to_json(),
         "runners_up": [r.to_json() for r in variant.runners_up],
         "points": candidates.total_points,
@@ -126,6 +129,13 @@ def _variant(variant: Variant) -> dict[str, object]:
             for r in candidates.rejections
         ],
     }
+
+
+def _groups(variant: Variant) -> dict[str, object]:
+    """Return what is expected of groups of rows, whose ends are known at run time only."""
+    if not isinstance(variant, GemmVariant) or variant.form.groups is None:
+        return {}
+    return {"groups": " ".join(expected_words(variant.facts, variant.choice.candidate.size.m))}
 
 
 def json_text(value: object) -> str:

@@ -81,6 +81,13 @@ class RangedInputView(InputView):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedInputView(RangedInputView):
+    """`input.py` where rows come in groups: `ends` is a tuple of the names of the inputs that say where."""
+
+    ends: str
+
+
+@dataclass(frozen=True, slots=True)
 class TensorRow:
     """One tensor in one case."""
 

@@ -190,7 +190,7 @@ def _case(case: str, form: GemmForm, request: GemmRequest) -> tuple[GemmVariant,
     if request.facts(form, request.base_align) == request.facts(form, MAX_ALIGN_BYTES):
         return (_variant(case, form, request.base_align, request),)  # an aligned base would change nothing
     aligned = _variant(case, form, MAX_ALIGN_BYTES, request)
-    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt":
+    if request.base_align >= MAX_ALIGN_BYTES or aligned.load_path == "simt" or form.groups:
         return (aligned,)
     kept = (*_OF_THE_STORE, "load_path") if aligned.cuts else _OF_THE_STORE
     shared = {axis: value for axis, value in aligned.choice.candidate.choices if axis in kept}

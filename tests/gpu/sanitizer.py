@@ -53,12 +53,25 @@ inputs:
   v: {{shape: [2, 2, 333, 64], dtype: bf16}}
 targets: [h200]
 """
+GROUPED = """
+name: gemm_grouped
+reference: |
+  import torch
+  def grouped(x, weight, offs):
+      return torch._grouped_mm(x, weight.mT, offs=offs)
+inputs:
+  x: {shape: [333, 264], dtype: bf16}
+  weight: {shape: [5, 328, 264], dtype: bf16}
+  offs: {shape: [5], dtype: int32}
+targets: [h200]
+"""
 SPLIT = "{cluster_k: {value: 4, because: its schedule is under test}}"
 SPECS = (
     GEMM.format(name="gemm_aligned", m=256, n=384, k=512, fixed="{}"),
     GEMM.format(name="gemm_ragged", m=200, n=328, k=264, fixed="{}"),
     GEMM.format(name="gemm_unaligned", m=197, n=201, k=131, fixed="{}"),
     GEMM.format(name="gemm_split_k", m=64, n=128, k=8192, fixed=SPLIT),
+    GROUPED,
     ATTENTION.format(name="attention_causal", causal=True, queries=333),
     ATTENTION.format(name="attention_decode", causal=False, queries=1),
 )

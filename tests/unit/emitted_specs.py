@@ -52,6 +52,15 @@ def _gated_int8(x, gate, up):
     return (torch.relu((x.int() @ gate.int().T).float()) * (x.int() @ up.int().T)).to(BF16)
 
 
+def _grouped(x, weight, starts, bias, residual):
+    return F.silu(torch._grouped_mm(x, weight.mT, offs=starts[1:]) + bias) + residual
+
+
+def _grouped_gate(x, weight, offs):
+    gate, up = torch._grouped_mm(x, weight.mT, offs=offs).chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
 # id -> (reference, inputs)
 FUNCTIONS = {
     "plain": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1024)),
@@ -145,6 +154,14 @@ FUNCTIONS = {
     ),
     "gated": (_gated, e(512, 256), e(1024, 256), e(1024)),
     "gated_int8": (_gated_int8, e(512, 256, dtype=INT8), e(512, 256, dtype=INT8), e(512, 256, dtype=INT8)),
+    "grouped": (_grouped, e(300, 256), e(6, 512, 256), e(7, dtype=INT32), e(512), e(300, 512)),
+    "grouped_columns": (
+        lambda ends, groups, rows: torch._grouped_mm(ends, groups, offs=rows).float(),
+        e(4096, 1024),
+        e(8, 1024, 2048),
+        e(8, dtype=INT32),
+    ),
+    "grouped_gate": (_grouped_gate, e(2000, 256), e(4, 1024, 256), e(4, dtype=INT32)),
     "two_readings": (lambda a, b, c: a @ b + c + c.T, e(256, 256), e(256, 256), e(256, 256)),
 }
 

@@ -45,6 +45,17 @@ def _scaled(form: GemmForm, operand: torch.Tensor, scales: tuple[BlockScale, ...
     return found
 
 
+def _of_groups(form: GemmForm, access, ops: InputOps, tensors, evaluation: Evaluation) -> torch.Tensor:
+    """Return the B of each row's group: (m, n, k); of rows behind the last group the last one's."""
+    groups = form.groups
+    shape, strides = (groups.count, form.n, form.k), (groups.b_stride, access.outer, access.k)
+    evaluation.values = {ops.source: viewed(tensors[access.tensor], access.offset, shape, strides)}
+    each = _apply(ops.ops, evaluation)[ops.result].to(TORCH_DTYPES[form.mma_dtype])
+    ends = viewed(tensors[groups.ends], groups.offset, (groups.count,), (groups.stride,))
+    group = torch.searchsorted(ends.contiguous(), torch.arange(form.m, dtype=ends.dtype), right=True)
+    return each[group.clamp(max=groups.count - 1)]
+
+
 def _apply(ops: tuple[Map, ...], evaluation: Evaluation) -> dict[str, torch.Tensor]:
     for op in ops:
         evaluation.values[op.result] = evaluation.map(op)
@@ -55,14 +66,19 @@ def evaluate_form(form: GemmForm, problem: Problem, tensors: dict[str, torch.Ten
     """Return the output tensor; elements that the form does not reach keep `SENTINEL`."""
     evaluation = Evaluation(problem, tensors)
     a = _operand(form, form.a, form.m, form.a_ops, tensors, evaluation)
-    b = _operand(form, form.b, form.n, form.b_ops, tensors, evaluation)
     a = _scaled(form, a, form.a_scales, tensors, evaluation)
-    b = _scaled(form, b, form.b_scales, tensors, evaluation)
     shape = (*form.batch, form.m, form.n)
-    sums = {form.accumulator: torch.einsum("...mk,...nk->...mn", a.float(), b.float())}
+    products = [(form.accumulator, form.b, form.b_ops)]
     if form.second:
-        b2 = _operand(form, form.second.b, form.n, form.second.b_ops, tensors, evaluation)
-        sums[form.second.accumulator] = torch.einsum("...mk,...nk->...mn", a.float(), b2.float())
+        products.append((form.second.accumulator, form.second.b, form.second.b_ops))
+    sums = {}
+    for accumulator, access, ops in products:
+        if form.groups:
+            b, equation = _of_groups(form, access, ops, tensors, evaluation), "mk,mnk->mn"
+        else:
+            b, equation = _operand(form, access, form.n, ops, tensors, evaluation), "...mk,...nk->...mn"
+            b = _scaled(form, b, form.b_scales, tensors, evaluation)
+        sums[accumulator] = torch.einsum(equation, a.float(), b.float())
     evaluation.values = sums
     for load in form.epilogue_loads:
         s = load.source

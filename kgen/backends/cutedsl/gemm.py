@@ -167,7 +167,7 @@ def _text(part: object) -> str:
 
 
 def _engine(kind: str) -> str:
-    return "wgmma" if kind in ("tma", "split", "gated", "staged") else kind
+    return "wgmma" if kind in ("tma", "split", "gated", "grouped", "staged") else kind
 
 
 def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
@@ -176,30 +176,37 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
     used = {load.source.tensor for load in form.epilogue_loads}
     if plan.variants[0].facts.k:
         used |= {o.tensor for o in form.operands} | {s.tensor for s in form.scales}
+    used |= {form.groups.ends} if form.groups else set()
     return tuple(a.name for a in program.arguments if a.name in used)
 
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = kinds & {"tma", "split", "gated", "planes"} or view.stores_by_tma
+    by_tma = kinds & {"tma", "split", "gated", "grouped", "planes"} or view.stores_by_tma
     lines = [
         *(["from collections.abc import Callable"] if "planes" in kinds else []),
         f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} or plan.dynamic else ''}",
         f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
         "from importlib.metadata import version",
-        "from math import gcd, prod" if "staged" in kinds or view.scales else "from math import prod",
+        *_of_math(kinds, bool(view.scales)),
         "import cutlass",
         "import cutlass.cute as cute",
         "import torch",
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         *LOADED_IMPORTS,
     ]
-    if kinds & {"tma", "split", "gated", "staged", "planes"}:
+    if kinds & {"tma", "split", "gated", "grouped", "staged", "planes"}:
         units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:
         lines.append("from cutlass.utils import SmemAllocator")
     return tuple(lines)
+
+
+def _of_math(kinds: set[str], has_scales: bool) -> tuple[str, ...]:
+    if kinds == {"grouped"}:
+        return ()
+    return ("from math import gcd, prod",) if "staged" in kinds or has_scales else ("from math import prod",)
 
 
 def _uses_stmatrix(view: DeviceView) -> bool:
@@ -223,7 +230,8 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     ]
     if plan.variants[0].cuts:
         return (*lines, _index(plan), *_FMA, *PLANES_CONSTANTS)
-    return (*lines, _index(plan)) if view.has_epilogue or not view.stores_by_tma else tuple(lines)
+    by_element = view.has_epilogue or not view.stores_by_tma or form.groups
+    return (*lines, _index(plan)) if by_element else tuple(lines)
 
 
 def _index(plan: GemmPlan) -> str:

@@ -36,6 +36,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
     boxes, to_smem_atom = _TRANSPOSED_STORE if variant.is_exchanged else _STORE
     several = shares_units(plan)
     gated, b_pointer = form.products == 2, _operand_pointer(names[form.b.tensor], form.b.offset, multiplied)
+    b_pointer = f"({b_pointer},)" if form.groups else b_pointer
     sums = sums_view(form.products)
     view = DeviceView(
         tensors=tuple(TensorView(names[tensor]) for tensor in operands),
@@ -74,6 +75,9 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         to_a=multiplied.written.format(smem="sA", layout="a_layout"),
         to_b=multiplied.written.format(smem="sB", layout="b_layout"),
         first_fused="*fused, " if fused else "",
+        ends=_pointer(names[form.groups.ends], form.groups.offset) if form.groups else "",
+        b_part=sums.b_part,
+        b_parts=sums.b_parts,
     )
     return with_scales(view, form, scale_tensors(form, names, fused), kinds_of(plan), has_parts=has_parts(plan))
 
@@ -81,7 +85,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
     if not shares_units(plan) and all(
-        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes")
+        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "grouped", "planes")
     ):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
@@ -125,8 +129,8 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         case ("no_k",):
             names = ["simt_tiles", *tail, "simt_store", *kernels]
         case _:
-            store = "store_tma" if view.stores_by_tma else "store_direct"
             form = plan.variants[0].form
+            store = "store_grouped" if form.groups else "store_tma" if view.stores_by_tma else "store_direct"
             multiplied, gated = product_of(form), form.products == 2
             columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
             parts = ["k_share"] if "split" in kinds else []
@@ -134,7 +138,7 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             loads = _once(_loads(kind, gated) for kind in kinds)
             gate_tiles = tile_sections(form.products, multiplied, kinds)
             consumers = _once(_consumers(kind) for kind in kinds)
-            tiles = [*(["at_run_time"] if view.extent else []), "tiles"]
+            tiles = [*(["at_run_time"] if view.extent else []), "units" if form.groups else "tiles"]
             names = [
                 *tiles,
                 *multiplied.operands(columns),
@@ -163,12 +167,19 @@ def _loads(kind: str, gated: bool) -> tuple[str, ...]:
             return ("of_operand", "load_gated")
         case "planes":
             return ("of_operand", "load_planes")
+        case "grouped":
+            return ("load_grouped",)
     return ("staged_ops", "copy_tile", "batch_offset", "load_staged_gated" if gated else "load_staged")
 
 
 def _consumers(kind: str) -> tuple[str, ...]:
     """Return the templates of the consumer warp groups of one kind of kernel."""
-    return ("add_parts", "consume_split") if kind == "split" else ("consume",)
+    match kind:
+        case "split":
+            return ("add_parts", "consume_split")
+        case "grouped":
+            return ("consume_grouped",)
+    return ("consume",)
 
 
 def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

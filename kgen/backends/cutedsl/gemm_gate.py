@@ -17,7 +17,8 @@ class SumsView:
     """The sums that one element of D is made of.
 
     `columns` counts those of a tile of D. `of_box` finds the sums of a box, `in_box` are those of an element of a box,
-    `in_row` those of an element of a row of wgmma tiles, `names` what the epilogue calls them.
+    `in_row` those of an element of a row of wgmma tiles, `names` what the epilogue calls them. `b_parts` are the rows
+    of each B in the smem of all stages, `b_part` makes their layout.
     """
 
     columns: str
@@ -25,6 +26,8 @@ class SumsView:
     in_box: str
     in_row: str
     names: str
+    b_part: str
+    b_parts: str
 
 
 _ONE = SumsView(
@@ -33,6 +36,8 @@ _ONE = SumsView(
     in_box="acc[first + i]",
     in_row="acc[box * (box_n // 2) + i]",
     names="x0",
+    b_part="b_layout(v)",
+    b_parts="(sB,)",
 )
 # tile_n columns of sums are those of the first product and then those of the second one: a wgmma gives a thread the
 # same columns of each run of 8, so that both sums of an element are its own.
@@ -42,6 +47,8 @@ _TWO = SumsView(
     in_box="acc[first + i], acc[second + i]",
     in_row="acc[box * box_n + i], acc[box * box_n + box_n // 2 + i]",
     names="x0, x1",
+    b_part="b_part_layout(v)",
+    b_parts="halves(v, sB, None)",
 )
 
 
@@ -55,7 +62,7 @@ def tile_sections(products: int, multiplied: Product, kinds: tuple[str, ...]) ->
     if products == 1:
         return ()
     part = "b_part" if multiplied.any_major else "b_part_k"
-    return ("gate_tiles", *((part,) if "gated" in kinds else ()))
+    return ("gate_tiles", *((part,) if {"gated", "grouped"}.intersection(kinds) else ()))
 
 
 def approximates(op: PointwiseOp, form: GemmForm) -> bool:

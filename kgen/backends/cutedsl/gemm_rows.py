@@ -37,6 +37,12 @@ _PROBLEM_FIELDS = (
     FieldView("d_stride", "tuple[int, ...]", "  # of (m, n, *batch)"),
 )
 _SHARED_FIELDS = ("a_batch", "b_batch")
+_GROUP_FIELDS = (
+    *(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "k", "batch", "a_stride", "d_stride")),
+    FieldView("groups", "int", "  # of rows of A and D, with a B each"),
+    FieldView("ends_stride", "int", "  # of the rows behind each group's last one"),
+    FieldView("b_stride", "tuple[int, ...]", "  # of (n, k, group)"),
+)
 _TILE_FIELDS = (FieldView("load_path", "str", ""), *(FieldView(n, "int", "") for n in ("tile_m", "tile_n", "tile_k")))
 _WGMMA_FIELDS = (
     FieldView("wg_m", "int", "  # consumer warp groups along m"),
@@ -90,6 +96,8 @@ def fields_of(
         if kinds & {"tma", "split", "gated", "planes"}
         else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
     )
+    if "grouped" in kinds:
+        problem = _GROUP_FIELDS
     if "simt" in kinds:
         return (*problem, *extra, *_TILE_FIELDS)
     store = _STORE_FIELDS if plan.variants[0].store_path == "tma" else ()
@@ -118,13 +126,15 @@ def shares_units(plan: GemmPlan) -> bool:
 def kind_of(variant: GemmVariant) -> str:
     """Return which kernel text serves a variant: its load path, or `no_k` without k.
 
-    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products, `planes` of fp32
-    operands.
+    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products, `grouped` where
+    groups of rows have a B each, `planes` of fp32 operands.
     """
     if variant.facts.k == 0:
         return "no_k"
     if variant.cuts:
         return "planes"
+    if variant.form.groups:
+        return "grouped"
     if variant.form.products == 2 and variant.load_path == "tma":
         return "gated"
     return "split" if variant.cluster_k > 1 else variant.load_path

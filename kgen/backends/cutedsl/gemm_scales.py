@@ -38,7 +38,7 @@ class ScaleTensor:
 
 
 def scale_tensors(form: GemmForm, names: dict[str, str], fused: Sequence[FusedTensor]) -> tuple[ScaleTensor, ...]:
-    """Return the scales of A, then those of B; a name that the epilogue's tensors or the matrices have gets a number."""
+    """Return the scales of A, then those of B; a name that an epilogue tensor or a matrix has gets a number."""
     taken = {*_MATRICES, *(f.name for f in fused)}
     found: list[ScaleTensor] = []
     for scale in form.scales:

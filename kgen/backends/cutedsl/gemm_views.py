@@ -33,6 +33,9 @@ class DeviceView:
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
+
+    `ends` is the address of where groups of rows end; there `b_pointer` is a tuple of one or two. `b_parts` are the
+    rows of each B in smem, `b_part` makes their layout.
     """
 
     tensors: tuple[TensorView, ...]
@@ -85,6 +88,9 @@ class DeviceView:
     at_launch: tuple[str, ...] = ()
     at_start: tuple[str, ...] = ()
     in_row: str = ""
+    ends: str = ""
+    b_part: str = ""
+    b_parts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ _LOADS = {
     "fixed order through each other's smem",
     "gated": "operands arrive by TMA, one producer warp; consumer warp groups multiply rows of A by rows of both Bs "
     "with one wgmma, so that a thread has both sums of each of its elements of D",
+    "grouped": "operands arrive by TMA, one producer warp, which finds its groups of rows by where they end; consumer "
+    "warp groups multiply with wgmma, those without rows of the group rest",
     "planes": "a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11 lo; these arrive by TMA, one "
     "producer warp; consumer warp groups sum hi hi' + 2^-11 (hi lo' + lo hi') with wgmma; a last kernel computes with "
     "fp32 FMA the tiles whose range two planes cannot hold",
@@ -37,10 +39,12 @@ def describe(spec: Spec, programs: dict[str, Program], plan: GemmPlan, names: di
     body = f"epilogue({product})" if form.epilogue_ops or form.epilogue_loads else product
     if form.second:
         body = f"epilogue({product}, {product.replace('B[', 'B2[')})"
+    body = body.replace("B[", "B[group of m, ") if form.groups else body
     lines = (
         f"{plan.name}: D[{batch}m, n] = {body}",
         f"A is {names[form.a.tensor]}, B is {names[form.b.tensor]}{_second(form, names)}; "
         f"{form.product_dtype} products, {sum_dtype(form)} sums, {form.d.dtype} result.",
+        *_groups(form, names),
         "",
         f"Target: {plan.device.name} ({plan.device.arch.isa}, {plan.device.compute_units} SMs); "
         "the grid follows the SMs of the device that it runs on.",
@@ -78,6 +82,16 @@ def _second(form: GemmForm, names: dict[str, str]) -> str:
     return f", B2 is {names[form.second.b.tensor]}{part}"
 
 
+def _groups(form: GemmForm, names: dict[str, str]) -> tuple[str, ...]:
+    """Return what groups of rows are."""
+    if form.groups is None:
+        return ()
+    return (
+        f"Rows come in {form.groups.count} groups, with a B each: {names[form.groups.ends]} has the row behind the "
+        "last one of each. Groups may be empty; rows behind the last group are not computed, nor written.",
+    )
+
+
 def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
     """Return how a variant loads, its tile and its grid waves, a line each; `at` says where the last of them holds."""
     candidate = variant.choice.candidate
@@ -90,6 +104,7 @@ def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
     )
     form = variant.form
     tiles = -(-form.m // candidate.size.m) * -(-form.n * form.products // candidate.size.n) * prod(form.batch)
-    waves = f"  {tiles} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full{at}"
+    counted = f"about {variant.choice.ctas}" if form.groups else str(tiles)
+    waves = f"  {counted} tiles in {variant.choice.waves} grid waves, {variant.choice.wave_efficiency:.0%} full{at}"
     exchanged = ("  m runs along the columns of the result: it has few rows,",) if variant.is_exchanged else ()
     return (f"Variant {variant.name} ({variant.guard}): {_LOADS[kind_of(variant)]}.", *exchanged, tile, waves)

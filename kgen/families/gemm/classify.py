@@ -23,9 +23,11 @@ from kgen.families.gemm.form import (
     OutputAccess,
     SecondProduct,
 )
+from kgen.families.gemm.groups import form_groups
 from kgen.families.gemm.scales import Fold, block_scale
 from kgen.ir.access import Access
 from kgen.ir.dtype import DType
+from kgen.ir.grouped import of_one_group, row_groups
 from kgen.ir.pointwise import PointwiseOp
 from kgen.ir.problem import Const, Contract, Definition, Load, Map, Precision, Problem, Store
 from kgen.ir.scaled import is_scaled, scaled_operands
@@ -55,7 +57,11 @@ def classify_gemm(problem: Problem, narrow: frozenset[DType] = HALVES, *, has_tf
     tf32, of operands along k alone. Raises an `UnsupportedError` naming what stands in the way when it is not exactly
     one matrix product, or two that share an operand.
     """
-    return _Classifier(problem, narrow, has_tf32).run()
+    groups = row_groups(problem)
+    if groups is None:
+        return _Classifier(problem, narrow, has_tf32).run()
+    form = _Classifier(of_one_group(problem, groups), narrow, has_tf32).run()
+    return replace(form, groups=form_groups(problem, groups, form))
 
 
 def strides_of(problem: Problem, access: Access) -> _Strides:

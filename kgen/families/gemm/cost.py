@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kgen.families.gemm.groups import mean_rows, multiplied_share, operand_bytes, row_tiles
 from kgen.families.gemm.rules_facts import OPTIONAL_COLUMNS, GemmFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -20,6 +21,7 @@ Array = Any  # np.ndarray of floats or ints, one entry per candidate
 
 RASTER_GROUPS = (1, 2, 4, 8, 16)
 PARTIAL_BYTES = 4  # of an element of D that a part of k writes for the second kernel
+GROUP_TILES = 16  # of a group of rows that are walked side by side: as many rows as columns run at once
 L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
@@ -114,7 +116,8 @@ def sides(columns: Columns, facts: GemmFacts) -> tuple[Array, Array]:
 def tile_grid(columns: Columns, facts: GemmFacts) -> TileGrid:
     """Return how the output divides into clusters of tiles."""
     m, n = sides(columns, facts)
-    clusters_m = ceil_div(ceil_div(m, columns["tile_m"]), columns["cluster_m"])
+    tiles_m = row_tiles(facts, columns["tile_m"]) if facts.groups else ceil_div(m, columns["tile_m"])
+    clusters_m = ceil_div(tiles_m, columns["cluster_m"])
     clusters_n = ceil_div(ceil_div(n, columns["tile_n"]), columns["cluster_n"])
     return TileGrid(
         clusters_m=clusters_m,
@@ -132,6 +135,9 @@ def choose_raster(columns: Columns, facts: GemmFacts, device: Device, slots: Arr
     leaves of their traffic to memory what has to be read once.
     """
     grid = tile_grid(columns, facts)
+    if facts.groups:
+        across_m = np.zeros_like(grid.clusters, dtype=bool)
+        return Raster(across_m, np.full_like(grid.clusters, GROUP_TILES), across_m + operand_bytes(facts))
     dies = int(device.value("quantities.dies"))
     best: Raster | None = None
     for along_m in (True, False):
@@ -215,6 +221,7 @@ def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launc
     cycles_per_us, boost = device.value("quantities.clock") * 1e3, device.value("quantities.boost_clock") * 1e3
     k_steps = _k_steps(columns, facts)
     tensor = columns["mma_cycles"] / device.value("fitted.mma_efficiency")
+    tensor = tensor * multiplied_share(facts, columns["tile_m"]) if facts.groups else tensor
     simt = columns["simt_cycles"] / device.value("fitted.simt_efficiency")
     smem_rate = device.arch.limit("smem_bytes_per_cycle").value
     smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
@@ -263,7 +270,7 @@ def _memory(facts: GemmFacts, device: Device, launch: Launch) -> Array:
 
 def _load_latency(columns: Columns, facts: GemmFacts, device: Device) -> Array:
     """Return how long a stage's loads take: longer, where few tiles read an operand, so that most come from memory."""
-    m, n = sides(columns, facts)
+    m, n = sides(columns, facts) if not facts.groups else (mean_rows(facts), facts.n)
     readers = np.minimum(ceil_div(m, columns["tile_m"]), ceil_div(n, columns["tile_n"]))
     return np.maximum(
         device.value("fitted.load_latency"), device.value("fitted.memory_latency") / np.maximum(readers, 1)

@@ -27,7 +27,7 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         a_major=_major(form.a),
         b_major=_major(form.b),
         a_align=_align(form.a, base_align),
-        b_align=min(_align(b, base_align) for b in form.operands[1:]),
+        b_align=min(_align(b, base_align, *_groups(form)) for b in form.operands[1:]),
         d_align=_align_d(form, d_base_align),
         input_ops=int(bool(form.a_ops.ops or form.b_ops.ops or (form.second and form.second.b_ops.ops))),
         fused=int(bool(form.epilogue_ops or form.epilogue_loads)),
@@ -41,6 +41,7 @@ def facts_of(form: GemmForm, base_align: int, d_base_align: int = MAX_ALIGN_BYTE
         b_scale_rows=gcd(*(scale.rows for scale in form.b_scales)),
         ieee=int(form.precision is Precision.IEEE),
         in_place=int(form.d.tensor in _read(form)),
+        groups=form.groups.count if form.groups else 0,
     )
 
 
@@ -55,9 +56,14 @@ def _major(operand: MatrixAccess) -> str:
     return "mn" if operand.outer == 1 and operand.k else "none"
 
 
-def _align(operand: MatrixAccess, base_align: int) -> int:
+def _groups(form: GemmForm) -> tuple[int, ...]:
+    return (form.groups.b_stride,) if form.groups else ()
+
+
+def _align(operand: MatrixAccess, base_align: int, *more: int) -> int:
+    """Return the alignment of an operand's rows; `more` are strides beside those of its matrix and batch."""
     rows = {"k": (operand.outer,), "mn": (operand.k,), "none": (operand.outer, operand.k)}[_major(operand)]
-    steps = (*rows, *(s for s in operand.batch if s is not None))
+    steps = (*rows, *(s for s in operand.batch if s is not None), *more)
     return _stride_align(steps, operand.dtype.bytes, operand.offset, base_align)
 
 

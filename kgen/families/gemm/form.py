@@ -82,6 +82,22 @@ class SecondProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows of A and D in groups, one behind the other, each multiplied by a B of its own.
+
+    Group g ends before row `ends[offset + g * stride]`, and its B lies g * `b_stride` elements behind the first one.
+    A group may have no rows; rows behind the last group are not computed.
+    """
+
+    count: int
+    ends: str  # the tensor
+    dtype: DType
+    offset: int
+    stride: int
+    b_stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class GemmForm:
     """One matrix product, or the two of a gate, with everything fused into it; extents are static."""
 
@@ -103,6 +119,7 @@ class GemmForm:
     second: SecondProduct | None = None
     a_scales: tuple[BlockScale, ...] = ()
     b_scales: tuple[BlockScale, ...] = ()
+    groups: Groups | None = None  # of rows, with a B each
 
     @property
     def product_dtype(self) -> str:
@@ -176,6 +193,7 @@ class GemmForm:
         """Fewest bytes moved through device memory: each operand read once, the output written once."""
         a = self.m * self.k * self.a.dtype.bytes * present(self.batch, self.a.batch)
         b = self.n * self.k * self.b.dtype.bytes * present(self.batch, self.b.batch) * self.products
+        b *= min(self.groups.count, self.m) if self.groups else 1
         d = self.m * self.n * self.d.dtype.bytes * self.batch_count
         scales = (_scale_bytes(self, s, m) for of, m in ((self.a_scales, self.m), (self.b_scales, self.n)) for s in of)
         return a + b + d + sum(scales) + sum(_load_bytes(self, load.source) for load in self.epilogue_loads)
