@@ -107,7 +107,10 @@ def _product(problem: Problem, device: Device) -> _Pieces:
         return product  # the plan says what stands in its way
     if not isinstance(form, GemmForm) or min(form.m, form.n) > 1 or form.k < 2:
         return product
-    found = _best(as_loop(problem), device)
+    try:
+        found = _best(as_loop(problem), device)
+    except UnsupportedError:
+        return product  # scales of blocks, say, which no loop walks
     time = _product_time(facts_of_product(form, MAX_ALIGN_BYTES), device)
     if found.time_us >= time * VECTOR_GAIN:
         return product

@@ -109,7 +109,7 @@ def with_scales(
 
 
 def joined_scales(view: DeviceView, written: DeviceView, exchanged: DeviceView) -> DeviceView:
-    """Return a view of rows as written and of exchanged ones, whose texts about scales ask the row where they differ."""
+    """Return a view of rows as written and of exchanged ones: texts about scales ask the row where they differ."""
     if not written.scales:
         return view
     *views, packed = written.fused_views
