@@ -499,9 +499,9 @@ def load_tiles(v: cutlass.Constexpr, pipe, ends, tma_a, mA, sA, loads_b, sB):
     turn = cutlass.Int32(0)
     unit, window, row, before = unit_at(v, ends, unit_of(turn), turn, turn, turn)
     while window < v.groups:
-        group, first, _, tile_n = unit
+        group, start, _, tile_n = unit
         # rows of the next group that a tile reads are not stored
-        tiles = cute.local_tile(cute.domain_offset((first, 0), mA), (v.tile_m, v.tile_k), (0, None))
+        tiles = cute.local_tile(cute.domain_offset((start, 0), mA), (v.tile_m, v.tile_k), (0, None))
         to_a, from_a = cpasync.tma_partition(tma_a, 0, cute.make_layout(1), stages, cute.group_modes(tiles, 0, 2))
         for k in cutlass.range(-(-v.k // v.tile_k), unroll=1):
             pipe.producer_acquire(state)
@@ -568,8 +568,8 @@ def store_rows(v: cutlass.Constexpr, buffer, box, rows, width):
 
 
 @cute.jit
-def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, sD, group):
-    """Store the accumulators of rows `first` to `end`: each warp group stages its own 64 x store_n boxes.
+def epilogue(v: cutlass.Constexpr, acc, start, end, tile_n, tma_d, mD, rows_d, sD, group):
+    """Store the accumulators of rows `start` to `end`: each warp group stages its own 64 x store_n boxes.
 
     Whole boxes are sent by TMA; of one in which the group of rows ends, its rows are stored alone.
     """
@@ -580,7 +580,7 @@ def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, s
     boxes_n, values = v.tile_n // v.store_n, v.store_n // 2  # boxes, and values that one thread holds of each
     box_m = 0  # of a tile a warp group has one row of boxes
     is_sender = cute.arch.make_warp_uniform(thread // 32) == 0
-    row = first + group * MMA_M
+    row = start + group * MMA_M
     boxes = cute.local_tile(cute.domain_offset((row, 0), mD), (MMA_M, v.store_n), (0, None))
     rows = cute.local_tile(cute.domain_offset((INDEX(row), 0), rows_d), (MMA_M, v.store_n), (0, None))
     if is_sender:
@@ -636,10 +636,10 @@ def consume_tiles(v: cutlass.Constexpr, pipe, ends, sA, sB, tma_d, mD, rows_d, s
     turn = cutlass.Int32(0)
     unit, window, row, before = unit_at(v, ends, unit_of(turn), turn, turn, turn)
     while window < v.groups:
-        _, first, end, tile_n = unit
-        if end - first > group * MMA_M:
+        _, start, end, tile_n = unit
+        if end - start > group * MMA_M:
             read = mainloop(v, pipe, read, mma, acc, tA, tB)
-            epilogue(v, acc, first, end, tile_n, tma_d, mD, rows_d, sD, group)
+            epilogue(v, acc, start, end, tile_n, tma_d, mD, rows_d, sD, group)
         else:
             read = pass_tile(v, pipe, read)
         turn += 1
