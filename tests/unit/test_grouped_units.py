@@ -39,15 +39,17 @@ def scope():
     return SimpleNamespace(**found)
 
 
-def walked(v, ends, clusters):
-    """Return the units that all clusters of a launch compute, each with the group, rows and tile along n."""
+def walked(v, ends, ctas):
+    """Return the units that all CTAs of a launch compute, each with the group, rows and tile along n."""
     text, found = scope(), []
-    for index in range(clusters):
-        unit, *state = text.unit_at(v, np.array(ends), index, 0, 0, 0)
+    ARCH.grid_dim = lambda: (ctas, 1, 1)
+    for cta in range(ctas):
+        ARCH.block_idx, turn = (lambda cta=cta: (cta, 0, 0)), 0
+        unit, *state = text.unit_at(v, np.array(ends), text.unit_of(turn), 0, 0, 0)
         while state[0] < v.groups:
             found.append(tuple(int(x) for x in unit))
-            index += clusters
-            unit, *state = text.unit_at(v, np.array(ends), index, *state)
+            turn += 1
+            unit, *state = text.unit_at(v, np.array(ends), text.unit_of(turn), *state)
     return found
 
 
@@ -55,12 +57,12 @@ def by_hand(v, ends):
     start = 0
     for group, end in enumerate(min(e, v.m) for e in ends):
         for row in range(start, end, v.tile_m):
-            yield from ((group, row, end, column) for column in range(-(-v.n // (v.tile_n * v.cluster_n))))
+            yield from ((group, row, end, column) for column in range(-(-v.n // v.tile_n)))
         start = max(start, end)
 
 
 def row(m, n, groups, **choices):
-    made = {"tile_m": 64, "tile_n": 128, "cluster_n": 1, "group": 16, "wg_m": 1, "wg_n": 1, **choices}
+    made = {"tile_m": 64, "tile_n": 128, "group": 16, "wg_m": 1, "wg_n": 1, **choices}
     return SimpleNamespace(m=m, n=n, groups=groups, **made)
 
 
@@ -82,9 +84,9 @@ def counts_of(kind, rows, groups, draw):
 def test_each_tile_of_each_group_is_one_unit(groups: int, kind: str) -> None:
     draw = np.random.default_rng(groups)
     ends = counts_of(kind, 1500, groups, draw).cumsum().tolist()
-    for v in (row(1500, 300, groups), row(1500, 1000, groups, tile_m=192, cluster_n=2, group=2)):
-        for clusters in (1, 7, 132):
-            assert sorted(walked(v, ends, clusters)) == sorted(by_hand(v, ends))
+    for v in (row(1500, 300, groups), row(1500, 1000, groups, tile_m=192, tile_n=256, group=2)):
+        for ctas in (1, 7, 132):
+            assert sorted(walked(v, ends, ctas)) == sorted(by_hand(v, ends))
         assert len(walked(v, ends, 7)) <= scope().most_units(v)
 
 
@@ -93,6 +95,16 @@ def test_tiles_of_one_b_are_neighbours() -> None:
     order = [(unit[1] // 64, unit[3]) for unit in walked(v, [64 * 20, 64 * 40], 1)]
     assert order[:17] == [*((m, 0) for m in range(16)), (0, 1)]
     assert order[48:53] == [(16, 0), (17, 0), (18, 0), (19, 0), (16, 1)]
+
+
+@pytest.mark.parametrize("ctas", [78, 114, 132])
+@pytest.mark.parametrize("tiles", [2, 3, 4, 5, 6, 7, 8])
+def test_no_cta_meets_the_last_rows_of_groups_each_time(tiles: int, ctas: int) -> None:
+    ARCH.grid_dim = lambda: (ctas, 1, 1)
+    for cta in range(ctas):
+        ARCH.block_idx = lambda cta=cta: (cta, 0, 0)
+        last = sum(scope().unit_of(turn) % tiles == tiles - 1 for turn in range(24))
+        assert 0 < last <= 3 * 24 / tiles
 
 
 def test_ends_that_are_none_keep_inside_of_d() -> None:

@@ -138,10 +138,10 @@ CASE_RAGGED = {  # case ragged
     "ends_stride": 1,
 }
 VARIANTS = (
-    # predicted 3684.5 us, bound by mma: 25 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
+    # predicted 3684.3 us, bound by mma: 25 grid waves, 100% full; x on 16 bytes, weight on 16 bytes
     # expects rows in 8 of 8 groups, and 26 tiles of 192 rows:
     # each row takes a group by chance, and the last tile of a group is half full in the mean
-    # next best: 192x192x64, predicted 3685.1 us
+    # next best: 192x192x64, predicted 3684.9 us
     Variant(
         name="few_experts_tma",
         **CASE_FEW_EXPERTS,
@@ -161,10 +161,10 @@ VARIANTS = (
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 2167.9 us, bound by mma: 33 grid waves, 99% full; x on 16 bytes, weight on 16 bytes
+    # predicted 2166.2 us, bound by mma: 33 grid waves, 99% full; x on 16 bytes, weight on 16 bytes
     # expects rows in 64 of 64 groups, and 160 tiles of 64 rows:
     # each row takes a group by chance, and the last tile of a group is half full in the mean
-    # next best: 64x128x64, predicted 2168.0 us
+    # next best: 64x128x64, predicted 2166.2 us
     Variant(
         name="many_experts_tma",
         **CASE_MANY_EXPERTS,
@@ -358,9 +358,9 @@ def rules_grouped(v):
             "a warp group without rows of the group rests, so that it has one row of wgmma tiles",
         ),
         (
-            "cluster_k == 1 and resident == 1 and cluster_m == 1 when groups >= 1",
-            v.cluster_m == 1,
-            "units of work follow from where groups end: one CTA takes each, or a pair along n",
+            "cluster_m * cluster_n * cluster_k == 1 and resident == 1 when groups >= 1",
+            v.cluster_m * v.cluster_n == 1,
+            "one CTA computes a unit of work, which follows from where groups end",
         ),
     )
 
@@ -374,13 +374,23 @@ def threads(v):
 
 
 def columns(v):
-    """Units that lie side by side along n: a cluster takes each, with a tile for each of its CTAs."""
-    return -(-v.n // (v.tile_n * v.cluster_n))
+    """Tiles of D along n."""
+    return -(-v.n // v.tile_n)
 
 
 def most_units(v):
     """As many units as there can be: the last tile of a group may be part-filled."""
     return (v.m // v.tile_m + min(v.groups, v.m)) * columns(v)
+
+
+def unit_of(turn):
+    """The unit that this CTA computes in its turn.
+
+    The CTAs move on against the units from turn to turn: else a CTA could meet the last rows of a group each time,
+    where warp groups rest, and another one never.
+    """
+    cta, ctas = cute.arch.block_idx()[0], cute.arch.grid_dim()[0]
+    return turn * ctas + (cta + turn + turn // 4) % ctas
 
 
 @cute.jit
@@ -483,33 +493,25 @@ def load_b(v, tma_b, mB, part):
 @cute.jit
 def load_tiles(v: cutlass.Constexpr, pipe, ends, tma_a, mA, sA, loads_b, sB):
     """Producer warp: fill the pipeline, unit after unit, as far ahead of the consumers as it has stages."""
-    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-    # CTAs of one cluster need the same A: each loads its share for all
-    to_all = cute.make_layout_image_mask(cute.make_layout((1, v.cluster_n, 1)), (0, rank, 0), mode=1)
     stages = cute.group_modes(sA, 0, 2)
     loads_b = tuple(load_b(v, *load, part) for load, part in zip(loads_b, (sB,), strict=True))
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    index = cute.arch.block_idx()[0] // v.cluster_n
-    unit, window, row, before = unit_at(v, ends, index, cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0))
+    turn = cutlass.Int32(0)
+    unit, window, row, before = unit_at(v, ends, unit_of(turn), turn, turn, turn)
     while window < v.groups:
-        group, first, _, column = unit
+        group, start, _, tile_n = unit
         # rows of the next group that a tile reads are not stored
-        tiles = cute.local_tile(cute.domain_offset((first, 0), mA), (v.tile_m, v.tile_k), (0, None))
-        to_a, from_a = cpasync.tma_partition(
-            tma_a, rank, cute.make_layout(v.cluster_n), stages, cute.group_modes(tiles, 0, 2)
-        )
-        tile_n = column * v.cluster_n + rank
+        tiles = cute.local_tile(cute.domain_offset((start, 0), mA), (v.tile_m, v.tile_k), (0, None))
+        to_a, from_a = cpasync.tma_partition(tma_a, 0, cute.make_layout(1), stages, cute.group_modes(tiles, 0, 2))
         for k in cutlass.range(-(-v.k // v.tile_k), unroll=1):
             pipe.producer_acquire(state)
             full = pipe.producer_get_barrier(state)
-            cute.copy(tma_a, from_a[None, k], to_a[None, state.index], tma_bar_ptr=full, mcast_mask=to_all)
+            cute.copy(tma_a, from_a[None, k], to_a[None, state.index], tma_bar_ptr=full)
             for tma_b, to_b, from_b in loads_b:
                 cute.copy(tma_b, from_b[None, tile_n, k, group], to_b[None, state.index], tma_bar_ptr=full)
             state.advance()
-        index += cute.arch.grid_dim()[0] // v.cluster_n
-        unit, window, row, before = unit_at(v, ends, index, window, row, before)
-    # peers still signal this CTA's barriers: it may leave only when all its stages are consumed
-    pipe.producer_tail(state)
+        turn += 1
+        unit, window, row, before = unit_at(v, ends, unit_of(turn), window, row, before)
 
 
 @cute.jit
@@ -566,8 +568,8 @@ def store_rows(v: cutlass.Constexpr, buffer, box, rows, width):
 
 
 @cute.jit
-def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, sD, group):
-    """Store the accumulators of rows `first` to `end`: each warp group stages its own 64 x store_n boxes.
+def epilogue(v: cutlass.Constexpr, acc, start, end, tile_n, tma_d, mD, rows_d, sD, group):
+    """Store the accumulators of rows `start` to `end`: each warp group stages its own 64 x store_n boxes.
 
     Whole boxes are sent by TMA; of one in which the group of rows ends, its rows are stored alone.
     """
@@ -578,7 +580,7 @@ def epilogue(v: cutlass.Constexpr, acc, first, end, tile_n, tma_d, mD, rows_d, s
     boxes_n, values = v.tile_n // v.store_n, v.store_n // 2  # boxes, and values that one thread holds of each
     box_m = 0  # of a tile a warp group has one row of boxes
     is_sender = cute.arch.make_warp_uniform(thread // 32) == 0
-    row = first + group * MMA_M
+    row = start + group * MMA_M
     boxes = cute.local_tile(cute.domain_offset((row, 0), mD), (MMA_M, v.store_n), (0, None))
     rows = cute.local_tile(cute.domain_offset((INDEX(row), 0), rows_d), (MMA_M, v.store_n), (0, None))
     if is_sender:
@@ -631,19 +633,17 @@ def consume_tiles(v: cutlass.Constexpr, pipe, ends, sA, sB, tma_d, mD, rows_d, s
     tB = mma.make_fragment_B(part.partition_B(sB))
     acc = cute.make_rmem_tensor(mma.partition_shape_C((v.tile_m, v.tile_n)), ACC)
     read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
-    rank = cute.arch.block_idx_in_cluster()
-    index = cute.arch.block_idx()[0] // v.cluster_n
-    unit, window, row, before = unit_at(v, ends, index, cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0))
+    turn = cutlass.Int32(0)
+    unit, window, row, before = unit_at(v, ends, unit_of(turn), turn, turn, turn)
     while window < v.groups:
-        _, first, end, column = unit
-        if end - first > group * MMA_M:
+        _, start, end, tile_n = unit
+        if end - start > group * MMA_M:
             read = mainloop(v, pipe, read, mma, acc, tA, tB)
-            tile_n = column * v.cluster_n + rank
-            epilogue(v, acc, first, end, tile_n, tma_d, mD, rows_d, sD, group)
+            epilogue(v, acc, start, end, tile_n, tma_d, mD, rows_d, sD, group)
         else:
             read = pass_tile(v, pipe, read)
-        index += cute.arch.grid_dim()[0] // v.cluster_n
-        unit, window, row, before = unit_at(v, ends, index, window, row, before)
+        turn += 1
+        unit, window, row, before = unit_at(v, ends, unit_of(turn), window, row, before)
     cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
@@ -662,15 +662,10 @@ def gemm_grouped(v: cutlass.Constexpr, ends, tma_a, mA, loads_b, tma_d, mD, rows
         barrier_storage=barriers,
         num_stages=v.stages,
         producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, threads(v) - WARP_GROUP),
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 4 * v.wg_m),  # one of each warp
         tx_count=(v.tile_m + v.tile_n) * v.tile_k * IN.width // 8,
-        cta_layout_vmnk=cute.make_layout((1, 1, v.cluster_n, 1)),
-        enable_multicast_signaling=True,
-        defer_sync=True,
     )
-    pipeline.pipeline_init_arrive(cluster_shape_mn=(1, v.cluster_n), is_relaxed=True)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    pipeline.pipeline_init_wait(cluster_shape_mn=(1, v.cluster_n))
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -691,7 +686,7 @@ def launch_grouped(
     stream,
     v: cutlass.Constexpr,
 ):
-    """View the tensors as matrices, make the TMA descriptors, launch on as many clusters as run at once."""
+    """View the tensors as matrices, make the TMA descriptors, launch as many CTAs as run at once."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     m, n, k, groups = cutlass.Int32(v.m), cutlass.Int32(v.n), cutlass.Int32(v.k), cutlass.Int32(v.groups)
     a_base = x.iterator
@@ -700,24 +695,17 @@ def launch_grouped(
     mA = cute.make_tensor(a_base, cute.make_layout((m, k), stride=v.a_stride))
     mBs = tuple(cute.make_tensor(base, cute.make_layout((n, k, groups), stride=v.b_stride)) for base in b_bases)
     mD = rows_d = cute.make_tensor(d.iterator, cute.make_layout((m, n), stride=v.d_stride))
-    load_a = cpasync.CopyBulkTensorTileG2SMulticastOp() if v.cluster_n > 1 else cpasync.CopyBulkTensorTileG2SOp()
-    tma_a, mA = cpasync.make_tiled_tma_atom(
-        load_a, mA, cute.slice_(a_layout(v), (None, None, 0)), (v.tile_m, v.tile_k), num_multicast=v.cluster_n
-    )
+    load = cpasync.CopyBulkTensorTileG2SOp()
+    a_tile = cute.slice_(a_layout(v), (None, None, 0)), (v.tile_m, v.tile_k)
     b_tile = cute.slice_(b_layout(v), (None, None, 0)), (v.tile_n, v.tile_k)
-    loads_b = tuple(cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), mB, *b_tile) for mB in mBs)
+    tma_a, mA = cpasync.make_tiled_tma_atom(load, mA, *a_tile)
+    loads_b = tuple(cpasync.make_tiled_tma_atom(load, mB, *b_tile) for mB in mBs)
     tma_d, mD = cpasync.make_tiled_tma_atom(
         cpasync.CopyBulkTensorTileS2GOp(), mD, cute.slice_(d_layout(v), (None, None, 0)), (MMA_M, v.store_n)
     )
-    cluster = v.cluster_n
-    grid = cutlass.min(most_units(v), sm_count // cluster) * cluster
+    grid = cutlass.min(most_units(v), sm_count)
     gemm_grouped(v, ends, tma_a, mA, loads_b, tma_d, mD, rows_d).launch(
-        grid=(grid, 1, 1),
-        block=(threads(v), 1, 1),
-        # a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long
-        cluster=(cluster, 1, 1) if cluster > 1 else None,
-        min_blocks_per_mp=1,
-        stream=stream,
+        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream
     )
 
 

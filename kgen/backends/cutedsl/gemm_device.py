@@ -85,7 +85,7 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
     if not shares_units(plan) and all(
-        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "grouped", "planes")
+        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes")
     ):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",

@@ -27,6 +27,7 @@ _TAKEN = frozenset(
         "a_planes",
         "a_root",
         "a_rows",
+        "a_tile",
         "acc",
         "add_scaled",
         "again",

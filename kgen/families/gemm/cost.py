@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kgen.families.gemm.groups import mean_rows, multiplied_share, operand_bytes, row_tiles
+from kgen.families.gemm.groups import mean_rows, merged_share, multiplied_share, operand_bytes, row_tiles
 from kgen.families.gemm.rules_facts import OPTIONAL_COLUMNS, GemmFacts
 from kgen.rules.arithmetic import ceil_div
 from kgen.target import Device
@@ -318,6 +318,8 @@ def _loaded(columns: Columns, facts: GemmFacts) -> Array:
     share_n = columns["tile_n"] / columns["cluster_m"]
     m, n = sides(columns, facts)
     inside = share_m * np.minimum(1, m / columns["tile_m"]) + share_n * np.minimum(1, n / columns["tile_n"])
+    if facts.groups:
+        return columns["load_bytes"] * merged_share(facts, columns["tile_m"], share_m / (share_m + share_n))
     return columns["load_bytes"] * inside / (share_m + share_n)
 
 

@@ -19,6 +19,7 @@ from kgen.ir.problem import Problem, Store
 from kgen.rules.arithmetic import ceil_div
 
 WARP_GROUP_ROWS = 64  # of a tile
+MERGED = 2  # requests for a tile of B that L2 answers at once
 Array = Any  # np.ndarray of floats or ints, one entry per candidate
 
 
@@ -83,6 +84,16 @@ def expected_words(facts: GemmFacts, tile_m: int) -> tuple[str, str]:
 def operand_bytes(facts: GemmFacts) -> float:
     """Return the bytes of A, and of the Bs that have rows: tiles of one B follow one another, so that L2 keeps it."""
     return (facts.m + used_groups(facts) * facts.n) * facts.k * facts.in_bytes
+
+
+def merged_share(facts: GemmFacts, tile_m: Array, share_a: Array) -> Array:
+    """Return the share of a tile's bytes that L2 sends: CTAs side by side ask for one tile of B at once.
+
+    Such requests are merged. On an H200 tiles of 64 x 256 loaded 13.6 TB/s, where `l2_bandwidth` is below that.
+    `share_a` is the part of the bytes that are of A.
+    """
+    side_by_side = row_tiles(facts, tile_m) / used_groups(facts)
+    return share_a + (1 - share_a) / np.clip(side_by_side, 1, MERGED)
 
 
 def mean_rows(facts: GemmFacts) -> int:
