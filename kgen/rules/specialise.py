@@ -253,6 +253,6 @@ class _Python:
             case "pow2", (operand,):
                 return _ATOM, f"math.log2({self.text(operand)}).is_integer()"
             case "gcd", arguments:
-                return _ATOM, f"math.gcd({', '.join(self.text(a) for a in arguments)})"
+                return _ATOM, f"gcd({', '.join(self.text(a) for a in arguments)})"
             case function, arguments:
                 return _ATOM, f"{function}({', '.join(self.text(a) for a in arguments)})"

@@ -61,6 +61,15 @@ def _grouped_gate(x, weight, offs):
     return F.silu(gate) * up
 
 
+def _scaled_blocks(x, w, sx, sw):
+    weight = w.float() * sw.repeat_interleave(128, 0)[: w.shape[0]].repeat_interleave(128, 1)
+    return ((x.float() * sx.repeat_interleave(128, 1)) @ weight.T).to(BF16)
+
+
+def _scaled_rows(x, w, sx, sw, bias):
+    return (x.float() * sx.float().repeat_interleave(128, 1)) @ (w.float() * sw.repeat_interleave(128, 1)).T + bias
+
+
 # id -> (reference, inputs)
 FUNCTIONS = {
     "plain": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1024)),
@@ -146,6 +155,28 @@ FUNCTIONS = {
         e(16, 8192, dtype=FP8),
         e(8192, 4096, dtype=FP8, stride=(1, 8192)),
         e(4096, dtype=FP32),
+    ),
+    "fp8_blocks": (
+        _scaled_blocks,
+        e(4095, 1024, dtype=FP8),
+        e(2112, 1024, dtype=FP8),
+        e(4095, 8, dtype=FP32),
+        e(17, 8, dtype=FP32),
+    ),
+    "fp8_blocks_decode": (
+        _scaled_blocks,
+        e(3, 7168, dtype=FP8),
+        e(2112, 7168, dtype=FP8),
+        e(3, 56, dtype=FP32, stride=(1, 3)),
+        e(17, 56, dtype=FP32),
+    ),
+    "fp8_blocks_rows": (
+        _scaled_rows,
+        e(512, 1024, dtype=FP8),
+        e(576, 1024, dtype=FP8),
+        e(512, 8),
+        e(576, 8, dtype=FP32),
+        e(576, dtype=FP32),
     ),
     "int8_deep_k": (
         lambda a, b: a.int() @ b.int(),
@@ -310,7 +341,30 @@ extents:
 accepts: {base_alignment: 16}
 """
 
-OF_RUN_TIME = {"dynamic": DYNAMIC, "dynamic_rows": DYNAMIC_ROWS, "dynamic_fp8": DYNAMIC_FP8}
+DYNAMIC_BLOCKS = """
+name: dynamic_blocks
+reference: |
+  import torch
+
+  def scaled(x, w, sx, sw):
+      weight = w.float() * sw.repeat_interleave(128, 0).repeat_interleave(128, 1)
+      return (x.float() * sx.repeat_interleave(128, 1)) @ weight.T
+inputs:
+  x: {shape: [rows, 2048], dtype: fp8_e4m3}
+  w: {shape: [4096, 2048], dtype: fp8_e4m3}
+  sx: {shape: [rows, 16], dtype: fp32}
+  sw: {shape: [32, 16], dtype: fp32}
+extents:
+  rows: {range: [0, 256]}
+accepts: {base_alignment: 16}
+"""
+
+OF_RUN_TIME = {
+    "dynamic": DYNAMIC,
+    "dynamic_rows": DYNAMIC_ROWS,
+    "dynamic_fp8": DYNAMIC_FP8,
+    "dynamic_blocks": DYNAMIC_BLOCKS,
+}
 TEXTS = {
     "cases": CASES,
     "fixed": FIXED,
