@@ -18,6 +18,7 @@ from kgen.ir.gated import is_gated
 from kgen.ir.problem import Gather, Problem
 from kgen.ir.program import Program
 from kgen.ir.scaled import is_scaled
+from kgen.planning.aligned import with_aligned
 from kgen.planning.attention import why_not_fused
 from kgen.planning.candidates import legal_set, solve_gemm
 from kgen.planning.loops import solve_loop
@@ -28,6 +29,8 @@ def with_fused(programs: Mapping[str, Program], device: Device) -> tuple[dict[st
     """Return the programs with what was fused in one kernel each, or in several, and why in several."""
     chosen, reasons = dict(programs), dict[str, None]()
     while any(program.plain for program in chosen.values()):
+        chosen, copied = with_aligned(chosen, device)
+        reasons |= dict.fromkeys(copied)
         fused = [p for program in chosen.values() if program.plain for p in program.problems]
         found = dict.fromkeys(
             f"{p.name}: {_instead(p)}, for {reason}" for p in fused if (reason := _why_not(p, device)) is not None

@@ -55,7 +55,7 @@ class AttentionVariant(Variant):
         """What its kernels leave to one another.
 
         Splits leave `parts`, rows of O for each part of each head, and `sums`, log2 of their sums; `ranges` are the
-        first key of a row block and the one behind its last.
+        first key of a row block and the one behind its last, and the same of those that need no mask.
         """
         found: dict[str, TensorType] = {}
         if self.combined:
@@ -64,7 +64,7 @@ class AttentionVariant(Variant):
             found["sums"] = TensorType.contiguous(DType.FP32, shape)
         if self.ranges_keys:
             row_blocks = -(-self.form.m // self.choice.candidate.number("tile_m"))
-            found["ranges"] = TensorType.contiguous(DType.INT32, (max(row_blocks, 1), 2))
+            found["ranges"] = TensorType.contiguous(DType.INT32, (max(row_blocks, 1), 4))
         return found
 
 

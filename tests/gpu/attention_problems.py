@@ -2,7 +2,7 @@
 
 The first PREFILL have any number of queries, the others few: a decoding step over a cache, from DECODE on with a
 length for each sequence, or with the pages of a cache; from VARLEN on any number of queries again, with
-lengths, or with sequences behind one another. How it is written, its
+lengths, or with sequences behind one another; from ODD on operands lie as TMA cannot load them. How it is written, its
 mask, what scores are modified with, layouts and ratios turn at different speeds, so that the problems meet most pairs;
 lengths, dims and the rest are drawn from a generator seeded with the index.
 """
@@ -20,7 +20,8 @@ from problems import Operand
 PREFILL = 60
 DECODE = 84
 VARLEN = 108
-COUNT = 126
+ODD = 126
+COUNT = 138
 DIMS = (64, 128, 80, 96, 256, 40, 192, 72, 128, 64, 160)
 RATIOS = (1, 2, 1, 8, 4)
 LAYOUTS = ("heads", "tokens", "packed", "padded")
@@ -101,6 +102,8 @@ class _Sizes:
 def problem(index: int) -> AttentionProblem:
     """Return the problem of that index."""
     rng = random.Random(index)
+    if index >= ODD:
+        return _odd(index, rng)
     if index >= VARLEN:
         return _varlen(index, rng)
     if index >= DECODE:
@@ -330,3 +333,28 @@ def _varlen(index: int, rng: random.Random) -> AttentionProblem:
     options = ", enable_gqa=True" if ratio > 1 else ""
     lines.append(f"return F.scaled_dot_product_attention(q, k, v, attn_mask=mask{options})")
     return AttentionProblem(index, ", ".join(("varlen", kind, dtype, str(s))), tuple(operands), tuple(lines))
+
+
+ODD_KINDS = ("dim", "V by tokens", "cut", "packed")
+
+
+def _odd(index: int, rng: random.Random) -> AttentionProblem:
+    """Return a problem whose rows are no whole number of 16 bytes, or whose V has its tokens contiguous."""
+    n = index - ODD
+    kind, dtype = ODD_KINDS[n % len(ODD_KINDS)], DTYPES[n % len(DTYPES)]
+    odd = rng.choice((36, 100, 20, 130))
+    d = odd if kind in ("dim", "packed") else 64
+    queries, keys = rng.choice((1, rng.randint(65, 300))), 8 * rng.randint(4, 100)
+    s = _Sizes(rng.randint(1, 3), rng.randint(1, 3), 1, queries, keys, d, d)
+    if kind == "packed":
+        s = _Sizes(s.batch, s.kv_heads, 1, keys, keys, d, d)
+    operands, lines = _operands("packed" if kind == "packed" else "heads", s, dtype, rng)
+    if kind == "V by tokens":
+        operands[2] = Operand("v", (s.batch, s.kv_heads, d, keys), dtype)
+        lines.append("v = v.mT")
+    elif kind == "cut":
+        operands[1] = Operand("k", (s.batch, s.kv_heads, keys, d + 7), dtype)
+        lines.append(f"k = k[..., 3 : {d + 3}]")
+    causal = ", is_causal=True" if n % 3 == 1 else ""
+    lines.append(f"return F.scaled_dot_product_attention(q, k, v{causal})")
+    return AttentionProblem(index, ", ".join(("odd", kind, dtype, str(s))), tuple(operands), tuple(lines))

@@ -60,10 +60,13 @@ def emit_problem(index: int) -> dict[str, Any]:
 
 def plan_of(folders: tuple[Path, ...]) -> tuple[str, list[str]]:
     """Return the tile of a build in words, and what is wrong where it is not one attention kernel."""
-    variants = [v for folder in folders for v in json.loads((folder / "plan.json").read_text())["variants"]]
-    if len(variants) != 1 or "overlap" not in variants[0]["choice"]["choices"]:
+    plans = [json.loads((folder / "plan.json").read_text()) for folder in folders]
+    variants = [v for plan in plans for v in plan["variants"]]
+    attentions = [v for v in variants if "overlap" in v["choice"]["choices"]]
+    copies = any("in copies with rows of whole 16 bytes" in reason for plan in plans for reason in plan["cut"])
+    if len(attentions) != 1 or (len(variants) != 1 and not copies):
         return "", [f"{len(variants)} kernels, and not one attention"]
-    c = variants[0]["choice"]["choices"]
+    c = attentions[0]["choice"]["choices"]
     parts = f", {c['splits']} parts" if c["splits"] > 1 else ""
     rows = "few rows: " if c["store_path"] == "direct" else ""
     return f"{rows}{c['tile_m']}x{c['tile_n']}, {c['stages']} stages{parts}", []

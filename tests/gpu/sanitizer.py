@@ -65,6 +65,22 @@ inputs:
   offs: {shape: [5], dtype: int32}
 targets: [h200]
 """
+BOUNDED = """
+name: {name}
+reference: |
+  import torch
+  import torch.nn.functional as F
+  def attention(q, k, v, numbers):
+      mask = {mask}
+      return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+inputs:
+  q: {{shape: [2, 2, 333, 64], dtype: bf16}}
+  k: {{shape: [2, 2, 333, 64], dtype: bf16}}
+  v: {{shape: [2, 2, 333, 64], dtype: bf16}}
+  numbers: {{shape: [{count}], dtype: int32, values: [0, {count}]}}
+targets: [h200]
+"""
+LENGTHS = "(torch.arange(333, device=q.device) < numbers[:, None])[:, None, None]"
 SPLIT = "{cluster_k: {value: 4, because: its schedule is under test}}"
 SPECS = (
     GEMM.format(name="gemm_aligned", m=256, n=384, k=512, fixed="{}"),
@@ -74,6 +90,8 @@ SPECS = (
     GROUPED,
     ATTENTION.format(name="attention_causal", causal=True, queries=333),
     ATTENTION.format(name="attention_decode", causal=False, queries=1),
+    BOUNDED.format(name="attention_sequences", mask="numbers[:, None] == numbers", count=333),
+    BOUNDED.format(name="attention_lengths", mask=LENGTHS, count=2),
 )
 RUN = """
 import json, sys, torch
@@ -164,6 +182,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the record")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--tool", choices=TOOLS, help="that tool alone; both by default")
+    parser.add_argument("--only", nargs="+", help="names of packages; all by default")
     parser.add_argument("--no-controls", action="store_true", help="the packages as they are alone")
     parser.add_argument("--dry-run", action="store_true", help="emit the packages and plant the faults")
     arguments = parser.parse_args()
@@ -171,6 +190,7 @@ def main() -> int:
         folder = Path(text)
         jobs = [job for spec in SPECS for job in jobs_of(emitted(spec, folder))]
         jobs = [job for job in jobs if arguments.tool in (None, job.tool)]
+        jobs = [job for job in jobs if not arguments.only or job.name in arguments.only]
         jobs = [job for job in jobs if not (arguments.no_controls and job.is_control)]
         if arguments.dry_run:
             print(*(job.title for job in jobs), sep="\n")

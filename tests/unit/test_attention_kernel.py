@@ -60,14 +60,14 @@ def sees(v: Any, m: int, n: int) -> bool:
     return n - m <= getattr(v, "most", n) and n - m >= getattr(v, "least", -m) and n < v.keys
 
 
-def visited(name: str, text: dict[str, Any], v: Any, m: int, seen: tuple[int, ...] = ()) -> list[tuple[int, bool]]:
+def visited(name: str, text: dict[str, Any], v: Any, m: int, seen: tuple[Any, ...] = ()) -> list[tuple[int, bool]]:
     """Return the blocks of a row block in the order of the kernel's loops, and whether each is masked.
 
-    `seen` is what memory says of the keys: a length, or the first key and the one behind the last.
+    `seen` is what memory says of the keys: a length, or the ranges of row blocks.
     """
     seen = seen or all_keys(name, v)
     first, end, plain_first, plain_end = v.key_blocks(-(-v.keys // v.tile_n), m, *seen)
-    plain_end = min(plain_end, end - 1)
+    plain_first, plain_end = min(plain_first, end - 1), min(plain_end, end - 1)
     scope = {"end": end, "first": first, "plain_first": plain_first, "plain_end": plain_end, **text}
     blocks = [(end - 1, True)]
     for count, masked, last in LOOP.findall(attention_specs.files_of(name)["kernel.py"]):
@@ -76,10 +76,11 @@ def visited(name: str, text: dict[str, Any], v: Any, m: int, seen: tuple[int, ..
     return blocks
 
 
-def all_keys(name: str, v: Any) -> tuple[int, ...]:
+def all_keys(name: str, v: Any) -> tuple[Any, ...]:
     """Return what memory says where it leaves no key out."""
     variant = attention_specs.variant_of(name)
-    return (0, v.keys) if variant.ranges_keys else (v.keys,) if measured(variant) else ()
+    ranges = {(m, i): (0, v.keys)[i % 2] for m in range(v.row_blocks()) for i in range(4)}
+    return (ranges,) if variant.ranges_keys else (v.keys,) if measured(variant) else ()
 
 
 def walked(text: dict[str, Any], v: Any, sm_count: int) -> list[int]:
@@ -186,15 +187,22 @@ def test_tiles_visit_the_keys_of_their_sequences_alone(name: str) -> None:
             rows = range(m * row.tile_m, min((m + 1) * row.tile_m, tokens))
             low, high = min(ids[r] for r in rows), max(ids[r] for r in rows)
             among = [n for n in range(tokens) if low <= ids[n] <= high]
-            blocks = {b for b, _ in visited(name, text, row, m, (among[0], among[-1] + 1))}
-            seen = {n // tile_n for r in rows for n in range(r + 1 if causal else tokens) if ids[n] == ids[r]}
+            single = low == high and len(among) == among[-1] + 1 - among[0]
+            found = (among[0], among[-1] + 1, *((among[0], among[-1] + 1) if single else (0, 0)))
+            blocks = visited(name, text, row, m, ({(m, place): key for place, key in enumerate(found)},))
+            sees = {r: {n for n in range(r + 1 if causal else tokens) if ids[n] == ids[r]} for r in rows}
             last = min(among[-1], max(rows)) if causal else among[-1]
-            assert seen <= blocks == set(range(among[0] // tile_n, last // tile_n + 1))
+            assert {b for b, _ in blocks} == set(range(among[0] // tile_n, last // tile_n + 1))
+            assert {n // tile_n for seen in sees.values() for n in seen} <= {b for b, _ in blocks}
+            plain = [set(range(b * tile_n, (b + 1) * tile_n)) for b, masked in blocks if not masked]
+            assert all(keys <= seen for keys in plain for seen in sees.values())
+            if single and not causal:  # all but the first and the last block, and the first of the loop
+                assert sum(masked for _, masked in blocks) <= 3
 
 
 def test_the_keys_of_a_row_block_are_found_by_a_kernel_before() -> None:
     kernel = attention_specs.files_of("sequences")["kernel.py"]
-    assert attention_specs.variant_of("sequences").workspace["ranges"].static_shape == (5, 2)
+    assert attention_specs.variant_of("sequences").workspace["ranges"].static_shape == (5, 4)
     assert kernel.index("find_ranges(v, mRanges, fused).launch(") < kernel.index("attention(v, blocks, tma_q, mQ")
     assert "2**31 - 1), -(2**31)))" in attention_specs.files_of("sequences_causal")["kernel.py"]  # int64
 
@@ -212,7 +220,9 @@ def test_bounds_alone_leave_the_scale_in_the_exponent() -> None:
         "both_ways",
         "epilogue",
         "lengths",
+        "sequences",
         "lengths_behind",
+        "sequences_causal",
         "packed",
         "over_q",
     ]

@@ -20,7 +20,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from math import prod
-from operator import add
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
@@ -192,13 +191,6 @@ def at(column, row):
     return column // 2 * 4 + row * 2 + column % 2
 
 
-def over_quad(join, x):
-    """What `join` makes of the values of the four threads that share a row."""
-    for offset in (1, 2):
-        x = join(x, cute.arch.shuffle_sync_bfly(x, offset=offset))
-    return x
-
-
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
@@ -271,7 +263,7 @@ class Consumer(NamedTuple):
             for i in range(4, v.tile_n // 4):
                 best[i % 4] = fmax(best[i % 4], s[at(i, row)])
             high = fmax(fmax(best[0], best[1]), fmax(best[2], best[3]))
-            high = over_quad(fmax, fmax(high, self.row_max[row]))
+            high = cute.arch.warp_reduction_max(fmax(high, self.row_max[row]), threads_in_group=4)
             base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
             self.rescale[row] = exp2(self.row_max[row] * scale - base)
             self.row_max[row] = high
@@ -375,7 +367,7 @@ def consume_item(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, mParts, mSums)
         c.add_values(v, reads[2].index)
         warpgroup.wait_group(0)
         for r in cutlass.range_constexpr(2):
-            c.row_sum[r] = over_quad(add, c.row_sum[r])
+            c.row_sum[r] = cute.arch.warp_reduction_sum(c.row_sum[r], threads_in_group=4)
     store_part(v, c, index, row, column, mParts, mSums)
     cute.arch.griddepcontrol_launch_dependents()  # the CTAs of `combine` may take their places
 

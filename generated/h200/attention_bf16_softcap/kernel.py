@@ -21,7 +21,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from math import prod
-from operator import add
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
@@ -217,13 +216,6 @@ def at(column, row):
     return column // 2 * 4 + row * 2 + column % 2
 
 
-def over_quad(join, x):
-    """What `join` makes of the values of the four threads that share a row."""
-    for offset in (1, 2):
-        x = join(x, cute.arch.shuffle_sync_bfly(x, offset=offset))
-    return x
-
-
 def convert(source, target):
     """Round registers to the element type of others, 8 at a time: ptxas packs vectors of a power of two alone."""
     pieces = cute.make_layout((8, cute.size(source) // 8))
@@ -313,7 +305,7 @@ class Consumer(NamedTuple):
             for i in range(4, v.tile_n // 4):
                 best[i % 4] = fmax(best[i % 4], s[at(i, row)])
             high = fmax(fmax(best[0], best[1]), fmax(best[2], best[3]))
-            high = over_quad(fmax, fmax(high, self.row_max[row]))
+            high = cute.arch.warp_reduction_max(fmax(high, self.row_max[row]), threads_in_group=4)
             base = cutlass.select_(high == -ACC.inf, ACC(0.0), high * scale)  # of a row that saw no key yet
             self.rescale[row] = exp2(self.row_max[row] * scale - base)
             self.row_max[row] = high
@@ -389,14 +381,14 @@ def attend(v: cutlass.Constexpr, c, blocks, tile, pipes, reads):
     column = cute.arch.lane_idx() % 4 * 2
     pipe_q.consumer_wait(reads[0])
     reads = c.step(v, True, pipes, reads, (row, column + (end - 1) * v.tile_n), first=True)
-    plain_end = cutlass.min(plain_end, end - 1)
+    plain_first, plain_end = cutlass.min(plain_first, end - 1), cutlass.min(plain_end, end - 1)
     # masked blocks, plain ones, masked ones: the masked loop stays where it is empty, or ptxas spills
     for i in cutlass.range(end - 1 - plain_end, unroll=1):
         reads = c.step(v, True, pipes, reads, (row, column + (end - 2 - i) * v.tile_n))
     for i in cutlass.range(plain_end - plain_first, unroll=1):
         reads = c.step(v, False, pipes, reads, (row, column + (plain_end - 1 - i) * v.tile_n))
-    for i in cutlass.range(cutlass.min(plain_first, end - 1) - first, unroll=1):
-        reads = c.step(v, True, pipes, reads, (row, column + (cutlass.min(plain_first, end - 1) - 1 - i) * v.tile_n))
+    for i in cutlass.range(plain_first - first, unroll=1):
+        reads = c.step(v, True, pipes, reads, (row, column + (plain_first - 1 - i) * v.tile_n))
     pipe_q.consumer_release(reads[0])
     reads[0].advance()
     # the values of the first block
@@ -421,7 +413,7 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, mO, sO
         tile = v.tile_at(index)
         reads = attend(v, c, blocks, tile, pipes, reads)
         for r in cutlass.range_constexpr(2):
-            c.row_sum[r] = over_quad(add, c.row_sum[r])
+            c.row_sum[r] = cute.arch.warp_reduction_sum(c.row_sum[r], threads_in_group=4)
             # a row that sees no key has the sum 0, and gives 0 * inf, which is NaN
             c.rescale[r] = cute.arch.rcp_approx(c.row_sum[r])
         c.rescale_output()
@@ -431,15 +423,12 @@ def consume_tiles(v: cutlass.Constexpr, blocks, pipes, sQ, sK, sV, tma_o, mO, sO
 
 
 @cute.kernel
-def attention(v: cutlass.Constexpr, blocks: cutlass.Int32, tma_q, mQ, tma_k, mK, tma_v, mV, tma_o, mO):
+def attention(v: cutlass.Constexpr, blocks, tma_q, mQ, tma_k, mK, tma_v, mV, tma_o, mO):
     """A producer warp loads by TMA; consumer warp groups hold 64 rows of S, P and O each in registers."""
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 + 4 * v.stages)
-    q_layout, k_layout, v_layout, o_layout = v.smem_layouts()
-    sQ = smem.allocate_tensor(IN, q_layout.outer, 1024, swizzle=q_layout.inner)
-    sO = smem.allocate_tensor(OUT, o_layout.outer, 1024, swizzle=o_layout.inner)
-    sK = smem.allocate_tensor(IN, k_layout.outer, 1024, swizzle=k_layout.inner)
-    sV = smem.allocate_tensor(IN, v_layout.outer, 1024, swizzle=v_layout.inner)
+    parts = zip((IN, IN, IN, OUT), v.smem_layouts(), strict=True)
+    sQ, sK, sV, sO = [smem.allocate_tensor(dtype, part.outer, 1024, swizzle=part.inner) for dtype, part in parts]
 
     def pipe(storage, stages, count):
         return pipeline.PipelineTmaAsync.create(

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from kgen.backends.cutedsl.attention_arguments import parameters
-from kgen.backends.cutedsl.attention_bounds import SEEN, block_bounds, mask_lines
+from kgen.backends.cutedsl.attention_bounds import SEEN, block_bounds, mask_lines, numbers
 from kgen.backends.cutedsl.attention_decode_views import DecodeView
 from kgen.backends.cutedsl.attention_lengths import (
     length_view,
     length_words,
     masks_by_length,
+    masks_by_sequence,
     measured,
     printed_form,
     score_ops,
@@ -19,7 +20,7 @@ from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_re
 from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView, Sections
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.source.lines import LINE, bracketed, tuple_text
-from kgen.families.attention.form import AttentionForm, Coordinate, ScoreLoad
+from kgen.families.attention.form import AttentionForm, Coordinate
 from kgen.ir.dtype import DType
 from kgen.ir.pointwise import PointwiseOp as Op
 from kgen.ir.problem import operands_of
@@ -57,18 +58,20 @@ def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
     epilogue, epilogue_result = _epilogue(form)
     edges = form.keys.exact and (has_most or has_least)
     masks, sliding = masks_by_length(variant), form.keys.lengths is not None and form.keys.lengths.sliding
-    length = ", length" if masks else ""
+    by_sequence = masks_by_sequence(variant)
+    masks_first = (has_least and edges) or by_sequence
+    length = ", length" if masks else ", fused" if by_sequence else ""
     own_o = variant.choice.candidate.value("o_path") == "own"
     fused, place = ", fused" if form.score_loads else "", ", tile" if "m" in arguments else ""
-    placed, passed = f", where{place}" if place else "", f"{place}{length}{fused}"
+    placed, passed = f", where{place}" if place else "", f"{place}{length if masks else ''}{fused}"
     bounds = ", mLengths" if measured(variant) else ", mRanges" if variant.ranges_keys else ""
-    numbers = _sequence_numbers(variant, form)
+    number_of_query, number_of_key = (_narrow(variant, number) for number in numbers(form, "row", "n"))
     return AttentionView(
         longest_first=has_most,
         length_words=length_words(form),
         ranges=variant.ranges_keys,
-        query_number=numbers[0],
-        key_number=numbers[1],
+        query_number=number_of_query,
+        key_number=number_of_key,
         bounds=bounds,
         seen=SEEN[bounds].parameters,
         load_seen=SEEN[bounds].load,
@@ -87,12 +90,12 @@ def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
         places_scores="m" in arguments,
         score_lines=score,
         score_result=result,
-        masks_rows=edges or (masks and sliding),
+        masks_rows=edges or (masks and sliding) or by_sequence,
         query="row + i // 2 % 2 * 8",
         length=length,
         mask_lines=mask_lines(variant, form, edges),
         exp2_scale="LOG2_E" if modifies(form) else "v.scale * LOG2_E",
-        first="first" if has_least and edges else "_",
+        first="first" if masks_first else "_",
         layout_words=_OWN_LAYOUTS if own_o else _SHARED_LAYOUTS,
         layout_parameters="",
         layout_keys="self.tile_n",
@@ -103,9 +106,9 @@ def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
         placed=placed,
         masks_always=False,
         step_parameters=f"v, masked, pipes, reads, where{passed}",
-        loop_words=", masked ones" if has_least and edges else "",
+        loop_words=", masked ones" if masks_first else "",
         first_step=_step("(row, column + (end - 1) * v.tile_n)", "True", f"{passed}, first=True", 4),
-        loops=_loops(has_least and edges, passed),
+        loops=_loops(masks_first, passed),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse_sum=_inverse_sum(form),
         lse=", mL" if form.logsumexp else "",
@@ -154,8 +157,9 @@ def library_sections(view: AttentionView | DecodeView) -> tuple[str, ...]:
 
 def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     """Return the statements of the score, its result, and what they take besides the scaled product."""
-    ops, reads = score_ops(form), score_reads(form)
+    ops = score_ops(form)
     used = {o for op in ops for o in operands_of(op)}
+    reads = {i: read for i, read in enumerate(score_reads(form)) if used.intersection(read.values)}
     names, types = {form.scaled: "x0"}, {form.scaled: DType.FP32}
     coordinates = [c for c in form.coordinates if c.value in used]
     lines = _loads(reads, "fused", "here = (INDEX(m), INDEX(n), INDEX(group), *batch)", "here", names, types)
@@ -172,14 +176,15 @@ def _score(form: AttentionForm) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
 
 
 def _loads(
-    reads: tuple[Read, ...], packed: str, head: str, at: str, names: dict[str, str], types: dict[str, DType]
+    reads: Mapping[int, Read], packed: str, head: str, at: str, names: dict[str, str], types: dict[str, DType]
 ) -> list[str]:
     """Return the statements that load one element of each tensor; extends the names and types of values.
 
-    `head` is the statement that makes the coordinates `at`, or empty.
+    `reads` have their place among those that are `packed`; `head` is the statement that makes the coordinates `at`, or
+    empty.
     """
     lines = [head] if reads and head else []
-    for i, read in enumerate(reads):
+    for i, read in reads.items():
         name = f"x{len(set(names.values()))}"
         names |= dict.fromkeys(read.values, name)
         types |= dict.fromkeys(read.values, read.dtype)
@@ -207,8 +212,7 @@ def _loops(masks_first: bool, passed: str) -> tuple[BlockLoopView, ...]:
     """
     loops = [("end - 1 - plain_end", "end - 2", "True"), ("plain_end - plain_first", "plain_end - 1", "False")]
     if masks_first:
-        last = "cutlass.min(plain_first, end - 1)"
-        loops.append((f"{last} - first", f"{last} - 1", "True"))
+        loops.append(("plain_first - first", "plain_first - 1", "True"))
     return tuple(
         BlockLoopView(count, _step(f"(row, column + ({last} - i) * v.tile_n)", masked, passed, 8))
         for count, last, masked in loops
@@ -224,24 +228,13 @@ def _step(where: str, masked: str, passed: str, indent: int) -> tuple[str, ...]:
 def _ranges_view(variant: AttentionVariant) -> tuple[str, ...]:
     if not variant.ranges_keys:
         return ()
-    return ("mRanges = cute.make_tensor(ranges.iterator, cute.make_layout((v.row_blocks(), 2), stride=(2, 1)))",)
+    return ("mRanges = cute.make_tensor(ranges.iterator, cute.make_layout((v.row_blocks(), 4), stride=(4, 1)))",)
 
 
-def _sequence_numbers(variant: AttentionVariant, form: AttentionForm) -> tuple[str, str]:
-    """Return the numbers of the sequences of a row and of a key n, of 32 bits.
-
-    Greater ones are the greatest one: fewer keys are left out then.
-    """
-    if form.sequences is None or not variant.ranges_keys:
-        return "", ""
-    query, key = (_sequence_number(form, load, at) for load, at in zip(form.sequences, ("row", "n"), strict=True))
-    return query, key
-
-
-def _sequence_number(form: AttentionForm, load: ScoreLoad, at: str) -> str:
-    place = next(i for i, read in enumerate(score_reads(form)) if load.value in read.values)
-    code = f"fused[{place}][({'INDEX(row), 0' if at == 'row' else '0, INDEX(n)'}, *head)]"
-    if load.dtype is DType.INT32:
+def _narrow(variant: AttentionVariant, code: str) -> str:
+    """Return the number of a sequence in 32 bits: greater ones are the greatest one, and fewer keys are left out."""
+    sequences = variant.form.sequences
+    if sequences is None or {load.dtype for load in sequences} == {DType.INT32}:
         return code
     return f"cutlass.Int32(cutlass.max(cutlass.min({code}, 2**31 - 1), -(2**31)))"
 
@@ -265,7 +258,7 @@ def _lse_value(form: AttentionForm) -> str:
 def _epilogue(form: AttentionForm) -> tuple[tuple[str, ...], str]:
     """Return the statements of the epilogue and its result; none where it only rounds, which the store does."""
     names, types = {form.output: "x0"}, {form.output: DType.FP32}
-    lines = _loads(epilogue_reads(form), "after", "", "at", names, types)
+    lines = _loads(dict(enumerate(epilogue_reads(form))), "after", "", "at", names, types)
     rounds = all(op.op is Op.CAST and op.dtype is form.out.dtype for op in form.epilogue_ops)
     if rounds:
         return (), "x0"

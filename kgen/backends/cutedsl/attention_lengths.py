@@ -20,13 +20,20 @@ def masks_by_length(variant: AttentionVariant) -> bool:
     return measured(variant) is not None and lengths is not None and lengths.exact
 
 
+def masks_by_sequence(variant: AttentionVariant) -> bool:
+    """Return whether the numbers of sequences are all that masks keys inside of the bounds, in a kernel of tiles."""
+    sequences = variant.form.keys.sequences
+    return variant.ranges_keys and sequences is not None and sequences.exact
+
+
 def printed_form(variant: AttentionVariant) -> AttentionForm:
-    """Return the form whose scores are printed: without what the number says already."""
+    """Return the form whose scores are printed: without what the mask of a block says already."""
     form = variant.form
-    if not masks_by_length(variant):
+    if not (masks_by_length(variant) or masks_by_sequence(variant)):
         return form
     form = replace(form, keys=replace(form.keys, exact=True))
     used = {form.keys.unmasked, *(o for op in score_ops(form) for o in operands_of(op))}
+    used |= {load.value for load in form.sequences or ()}
     return replace(form, score_loads=tuple(load for load in form.score_loads if load.value in used))
 
 

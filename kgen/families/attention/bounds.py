@@ -31,13 +31,23 @@ class KeyLengths:
 
 
 @dataclass(frozen=True, slots=True)
+class KeySequences:
+    """Two loaded integers, such as the numbers of their sequences: a query sees no key that has another one.
+
+    `exact`: where n is also inside of the bounds, nothing else is masked.
+    """
+
+    query: str
+    key: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class KeyBounds:
     """A query at m sees keys n with `least <= n - m <= most`; None is no bound.
 
     `exact`: inside of the bounds nothing is masked, so that the score there is the value `unmasked`. With `lengths`
-    it is not: these bound the keys, too, and say themselves whether they mask the rest. `sequences` are two loaded
-    integers, one of the query and one of the key, such as the numbers of their sequences: a query sees no key of
-    another one.
+    or `sequences` it is not: these bound the keys, too, and say themselves whether they mask the rest.
     """
 
     least: int | None
@@ -45,7 +55,7 @@ class KeyBounds:
     exact: bool
     unmasked: str
     lengths: KeyLengths | None = None
-    sequences: tuple[str, str] | None = None
+    sequences: KeySequences | None = None
 
     def visible(self, queries: int, keys: int) -> int:
         """Return how many pairs of query and key are inside the bounds."""
@@ -69,9 +79,9 @@ def key_bounds(
     while (masked := reader.mask(value)) is not None:
         value, condition, keeps = masked
         reader.join(condition, keeps)
-    lengths = reader.lengths()
-    exact = reader.exact and not reader.starts and not reader.ends
-    return KeyBounds(reader.least, reader.most, exact, value, lengths, reader.sequences)
+    lengths, sequences = reader.lengths(), reader.sequences()
+    exact = reader.exact and lengths is None and sequences is None and not reader.starts
+    return KeyBounds(reader.least, reader.most, exact, value, lengths, sequences)
 
 
 class _Reader:
@@ -84,7 +94,7 @@ class _Reader:
         self.most: int | None = None
         self.starts: dict[tuple[str, bool], int] = {}  # by a length and whether queries slide: first keys behind it
         self.ends: dict[tuple[str, bool], int] = {}  # and how many keys more than it
-        self.sequences: tuple[str, str] | None = None
+        self.numbers: tuple[str, str] | None = None  # of the sequences of a query and of a key
         self.exact = True
 
     def lengths(self) -> KeyLengths | None:
@@ -93,9 +103,16 @@ class _Reader:
             return None
         length, extra = next(iter(self.ends.items()))
         value, sliding = length
-        whole = self.exact and len(self.ends) == 1 and set(self.starts) <= {length}
+        whole = self.exact and len(self.ends) == 1 and set(self.starts) <= {length} and self.numbers is None
         exact, first = whole and not self.starts, self.starts.get(length) if whole else None
         return KeyLengths(value, extra, sliding, exact, first)
+
+    def sequences(self) -> KeySequences | None:
+        """Return what the equality of two numbers says of the keys."""
+        if self.numbers is None:
+            return None
+        query, key = self.numbers
+        return KeySequences(query, key, self.exact and not self.starts and not self.ends)
 
     def mask(self, value: str) -> tuple[str, str, bool] | None:
         """Return what a mask leaves, its condition, and whether the condition keeps or drops; None for no mask."""
@@ -174,8 +191,9 @@ class _Reader:
             if self.loaded_along(query, {self.query_axis}, self.key_axes.keys()) and self.loaded_along(
                 key, self.key_axes.keys(), {self.query_axis}
             ):
-                self.sequences = self.sequences or (next(iter(query or ())), next(iter(key or ())))
-                self.exact = False
+                found = next(iter(query or ())), next(iter(key or ()))
+                self.exact = self.exact and self.numbers in (None, found)
+                self.numbers = self.numbers or found
                 return True
         return False
 

@@ -151,7 +151,8 @@ class AttentionForm:
         """Where the sequence numbers of queries and keys are read from, if all heads have the same ones."""
         if self.keys.sequences is None:
             return None
-        query, key = (next(load for load in self.score_loads if load.value == v) for v in self.keys.sequences)
+        numbers = (self.keys.sequences.query, self.keys.sequences.key)
+        query, key = (next(load for load in self.score_loads if load.value == v) for v in numbers)
         differ = any((query.group, *query.batch, key.group, *key.batch)) or not query.queries or not key.keys
         return None if differ else (query, key)
 
