@@ -25,6 +25,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "products": (1, 2),
     "ieee": (0, 1),
     "in_place": (0, 1),
+    "dynamic": (0, 1),
 }
 # Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
 # number of stages.
@@ -89,7 +90,7 @@ class GemmFacts:
     `epilogue_load_bytes` counts what the epilogue reads per element of D.
     `promo` is 2 where accumulation keeps a second copy. `products` is 2 for a gate: n and tile_n count the rows of both
     Bs, and D has half as many columns. `ieee`: fp32 operands are multiplied as they are. `in_place`: D is a tensor that
-    the kernel reads, too.
+    the kernel reads, too. `dynamic`: m or n is known at run time only.
     """
 
     m: int
@@ -112,6 +113,7 @@ class GemmFacts:
     products: int = 1
     ieee: int = 0
     in_place: int = 0
+    dynamic: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
