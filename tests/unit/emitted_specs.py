@@ -217,6 +217,22 @@ fixed_by_case:
     cluster_k: {value: 2, because: "the kernel of a cluster stands beside the others"}
 """
 
+# cases of fp32 with launch functions of their own, and no variant to choose in either
+FP32_CASES = """
+name: fp32_cases
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: fp32}
+  b: {shape: [K, N], dtype: fp32}
+extents: {M: 256, N: 256, K: 32768}
+cases:
+  deep: {}
+  large: {M: 2048, N: 2048, K: 1024}
+accepts: {base_alignment: 16}
+"""
+
 FP32_SPEC = """
 name: fp32_spec
 reference: |
@@ -337,6 +353,7 @@ TEXTS = {
     "fixed": FIXED,
     "cluster_k": CLUSTER_K,
     "deep_cases": DEEP_CASES,
+    "fp32_cases": FP32_CASES,
     "module": _module_spec(),
     "tf32": FP32_SPEC + "precision: tf32\n",
     "ieee": FP32_SPEC + "precision: ieee\n",

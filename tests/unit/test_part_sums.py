@@ -125,3 +125,11 @@ def test_the_parts_of_k_cover_it_once(name: str, clusters_k: int, k: int, split_
         covered.setdefault(tile, []).extend(range(first, first + steps))
     assert len(covered) == 24
     assert all(sorted(steps) == list(range(-(-k // 64))) for steps in covered.values())
+
+
+def test_each_case_has_the_launch_function_of_its_kernel() -> None:
+    text = emitted_specs.files_of("fp32_cases")["kernel.py"]
+    for entry in ('"deep_tma": launch_planes_parts,', '"large_tma": launch_planes,'):
+        assert entry in text
+    made = text[text.index("PLAN = {") :]
+    assert "((1,), (1,))" in made  # the parts of sums that the large case has none of

@@ -120,8 +120,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (256, 1),
 }
 VARIANTS = (
-    # predicted 1075.0 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 1075.4 us
+    # predicted 1073.8 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x128x64, predicted 1074.1 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
@@ -146,8 +146,8 @@ VARIANTS = (
         a_pieces=1,
         b_pieces=64,
     ),
-    # predicted 1075.0 us, bound by memory: 1 grid waves, 100% full; any base address
-    # next best: 128x128x64, predicted 1076.1 us
+    # predicted 1073.8 us, bound by memory: 1 grid waves, 100% full; any base address
+    # next best: 128x128x64, predicted 1111.2 us
     Variant(
         name="default_tma_any",
         **CASE_DEFAULT,
@@ -187,7 +187,9 @@ def rules_planes_parts(v):
     epilogue_bytes = 0 if v.split_k > 1 else 128 * v.wg_m * v.wg_n * v.store_n * 4
     stage_bytes = 2 * (v.tile_m + v.tile_n) * row_bytes
     smem_bytes = v.stages * stage_bytes + epilogue_bytes + 1024
-    parts_at_once = -(-256 // (v.tile_m * v.cluster_m)) * v.cluster_m * -(-256 // (v.tile_n * v.cluster_n)) * v.cluster_n * v.split_k
+    tiles_along_m = -(-256 // (v.tile_m * v.cluster_m)) * v.cluster_m
+    tiles_along_n = -(-256 // (v.tile_n * v.cluster_n)) * v.cluster_n
+    parts_at_once = tiles_along_m * tiles_along_n * v.split_k
     return (
         (
             "consumer_wgs <= 3",
@@ -256,6 +258,11 @@ def rules_planes_parts(v):
             "larger clusters need an opt-in and may not fit a device's GPCs",
         ),
         (
+            "parts_at_once <= compute_units when split_k > 1",
+            v.split_k <= 1 or parts_at_once <= 132,
+            "each CTA has one part of one tile, and the second kernel waits for all of them: they run at once",
+        ),
+        (
             "split_k <= ceil_div(k, tile_k) when split_k > 1",
             v.split_k <= 1 or v.split_k <= -(-524288 // v.tile_k),
             "each part of k has at least one k step",
@@ -294,11 +301,6 @@ def rules_planes_parts(v):
             "16 divides wg_tile_n and wg_tile_n <= 256",
             not (wg_tile_n % 16 != 0 or wg_tile_n > 256),
             "stmatrix writes 16 columns, one wgmma at most 256",
-        ),
-        (
-            "parts_at_once <= compute_units when split_k > 1",
-            v.split_k <= 1 or parts_at_once <= 132,
-            "each CTA has one part of one tile, so that all parts run at once",
         ),
         (
             "8 * split_k <= ceil_div(k, tile_k) when split_k > 1",
@@ -961,7 +963,7 @@ def join_rows(o: cutlass.Constexpr, values, target, row, join: cutlass.Constexpr
 
 @cute.jit
 def find_most(o: cutlass.Constexpr, source, first_row, row, k, most):
-    """most = the largest magnitude of each row in a piece of k, as bits: an Inf is above all numbers, a NaN above Inf."""
+    """most = the largest magnitude of each row in a piece of k, as bits: above all are an Inf, and then a NaN."""
     found = cute.make_rmem_tensor(o.thread_rows, cutlass.Int32)
     found.fill(0)
     for step in cutlass.range(0, o.span, o.at_once * CUT_AT_ONCE, unroll=1):
@@ -1007,7 +1009,7 @@ def cut_rows(o: cutlass.Constexpr, source, planes, first_row, row, k, most, larg
 
 @cute.jit
 def place_of_cta(o: cutlass.Constexpr):
-    """First row, batch entry and coordinates, and piece of k of this CTA; then row and k inside of it of this thread."""
+    """First row, batch entry and coordinates, and piece of k of this CTA; row inside of it and k of this thread."""
     thread, index = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
     first_row, entry = index % o.groups * o.cta_rows, index // o.groups % prod(o.batch)
     piece = index // (o.groups * prod(o.batch))
@@ -1086,9 +1088,7 @@ def cut_operand(o: cutlass.Constexpr, source, planes, root, state, largest, stre
     roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (root, state))
     found = cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
     if cutlass.const_expr(o.pieces > 1):
-        find_largest(o, source, states, found).launch(
-            grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream
-        )
+        find_largest(o, source, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
     cut(o, source, planes, roots, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
 
 
