@@ -14,10 +14,10 @@ class TensorView:
 
 @dataclass(frozen=True, slots=True)
 class SharingView:
-    """Who shares a tile: `sharers` in words, the `part` of k that a CTA has, and how many `parts` there are."""
+    """Who shares a tile: `sharers` in words, statements that make `steps` and `part`, and the number of `parts`."""
 
     sharers: str
-    part: str
+    statements: tuple[str, ...]
     parts: str
 
 
