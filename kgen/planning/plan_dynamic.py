@@ -67,7 +67,7 @@ def plan_dynamic(
     program = next(iter(programs.values()))
     made = frozenset(t.name for p in program.problems for t in p.tensors if t.role is TensorRole.OUTPUT)
     fixed = fixed_axes(spec.fixed_for(""), ("gemm",), device)["gemm"]
-    request = GemmRequest(program.problems[0].name, device, spec.accepts.base_alignment_bytes, fixed, made)
+    request = GemmRequest(program.problems[0].name, device, spec.accepts.base_alignment_bytes, fixed, made, True)
     classes = tuple(_classes(form, extent, request))
     variants = tuple(_variant(each, form, plan, extent) for each in classes for plan in range(len(each.choice.plans)))
     served = tuple(_served(each, form, case, value, extent) for case, value in values.items() for each in classes)

@@ -10,19 +10,18 @@ from dataclasses import dataclass, replace
 
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
-from kgen.families.gemm.form import GemmForm, present
+from kgen.families.gemm.form import GemmForm
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.ir.dtype import DType
 from kgen.ir.tensor import TensorType
 from kgen.planning.candidates import GemmCandidates, RankedGemm, solve_gemm
 from kgen.planning.plan import RUNNERS_UP, Guard, Plan, Variant
+from kgen.planning.planes import cut_operands, row_words
 from kgen.rules.model import Value
 from kgen.target import Device
 
 _OF_BULK_LOADS = ("cluster_m", "cluster_n", "cluster_k", "resident")  # axes that no other load path has a choice of
 _OF_THE_STORE = ("store_path", "swap")  # axes that all variants of a kernel have alike
-PLANE_STEP = 64  # k of a plane is a multiple of it: whole k steps of every tile
-PLANE_ROWS = 8  # rows of a plane lie on 16 bytes, whichever axis is contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,11 @@ class GemmVariant(Variant):
         return int(dict(self.choice.candidate.choices).get("cluster_k", 1))
 
     @property
+    def split_k(self) -> int:
+        """How many CTAs share a tile and write the sums over a part of k each, for a second kernel."""
+        return int(dict(self.choice.candidate.choices).get("split_k", 1))
+
+    @property
     def resident(self) -> int:
         """How many CTAs one unit runs at once by choice."""
         return int(dict(self.choice.candidate.choices).get("resident", 1))
@@ -70,24 +74,26 @@ class GemmVariant(Variant):
         return _cuts(self.choice)
 
     @property
-    def workspace(self) -> tuple[TensorType, ...]:
-        """The tensors that its launch writes and reads: planes of both operands; scales and states of their rows."""
-        if not self.cuts:
-            return ()
-        depth = _filled(self.form.k, PLANE_STEP)
-        sides = ((self.form.m, self.form.a.batch), (self.form.n, self.form.b.batch))
-        counts = [(rows, present(self.form.batch, batch)) for rows, batch in sides]
-        planes = sum(_filled(rows, PLANE_ROWS) * 2 * depth * entries for rows, entries in counts)
-        rows = 2 * sum(rows * entries for rows, entries in counts)
-        return (TensorType(DType.FP16, (planes,), (1,)), TensorType(DType.FP32, (rows,), (1,)))
+    def workspace(self) -> dict[str, TensorType]:
+        """The tensors that its launch writes and reads beside D, by name.
+
+        `planes` of both operands; what holds of their `rows`; `parts` of sums, where the rules of an arch say
+        how many bytes a CTA writes of them.
+        """
+        found: dict[str, TensorType] = {}
+        if self.cuts:
+            operands = cut_operands(self.form, self.facts)
+            found["planes"] = TensorType(DType.FP16, (sum(o.plane_elements for o in operands),), (1,))
+            found["rows"] = TensorType(DType.FP32, (row_words(operands),), (1,))
+        if part_bytes := int(dict(self.choice.candidate.derived).get("part_bytes", 0)):
+            sums = self.form.mma_dtype.accumulator
+            elements = self.choice.candidate.number("parts_at_once") * part_bytes // sums.bytes
+            found["parts"] = TensorType(sums, (elements,), (1,))
+        return found
 
 
 def _cuts(choice: RankedGemm) -> bool:
     return dict(choice.candidate.derived).get("planes", 0) > 0
-
-
-def _filled(extent: int, step: int) -> int:
-    return -(-extent // step) * step
 
 
 def _swap_of(choice: RankedGemm) -> Value:
@@ -113,7 +119,7 @@ class GemmRequest:
     """What the solves of one kernel have in common, in one case.
 
     `base_align` is what the spec promises for every tensor, in bytes; those that the host function makes (`made`) are
-    as well aligned as anything asks for.
+    as well aligned as anything asks for. `dynamic`: an extent is known at run time only.
     """
 
     kernel: str
@@ -121,11 +127,13 @@ class GemmRequest:
     base_align: int
     fixed: Mapping[str, Value]
     made: frozenset[str]
+    dynamic: bool = False
 
     def facts(self, form: GemmForm, base_align: int) -> GemmFacts:
         """Return the facts where operands of the caller's are aligned to `base_align` bytes."""
         inputs = MAX_ALIGN_BYTES if self.made.issuperset(o.tensor for o in form.operands) else base_align
-        return facts_of(form, inputs, MAX_ALIGN_BYTES if form.d.tensor in self.made else self.base_align)
+        facts = facts_of(form, inputs, MAX_ALIGN_BYTES if form.d.tensor in self.made else self.base_align)
+        return replace(facts, dynamic=int(self.dynamic))
 
     def guard(self, form: GemmForm, store_path: Value) -> Guard:
         """Return the base alignments that wide accesses need beyond what an element's type gives.

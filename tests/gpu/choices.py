@@ -253,6 +253,6 @@ def shown(point: Point | Iterable[tuple[str, Value]]) -> str:
     p = dict(point)
     return (
         f"{p['tile_m']}x{p['tile_n']}x{p['tile_k']} stages {p['stages']} wg {p['wg_m']}x{p['wg_n']} "
-        f"cluster {p['cluster_m']}x{p['cluster_n']}x{p['cluster_k']} {p['resident']} a SM "
+        f"cluster {p['cluster_m']}x{p['cluster_n']}x{p['cluster_k']} parts {p['split_k']} {p['resident']} a SM "
         f"{p['load_path']}/{p['store_path']}{' exchanged' if p['swap'] else ''}"
     )

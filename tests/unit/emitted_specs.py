@@ -178,6 +178,12 @@ FUNCTIONS = {
         e(576, 8, dtype=FP32),
         e(576, dtype=FP32),
     ),
+    "fp32_deep_k": (
+        lambda a, b, c: a @ b + c,
+        e(256, 65536, dtype=FP32),
+        e(65536, 256, dtype=FP32),
+        e(256, dtype=FP32),
+    ),
     "int8_deep_k": (
         lambda a, b: a.int() @ b.int(),
         e(128, 16384, dtype=INT8),
@@ -225,6 +231,54 @@ accepts: {base_alignment: 16}
 fixed:
   tile_m: {value: 128, because: "the incumbent's"}
   cluster_m: {value: 2, because: "two CTAs share B"}
+"""
+
+CLUSTER_K = """
+name: cluster_k
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: bf16}
+  b: {shape: [K, N], dtype: bf16}
+extents: {M: 256, N: 512, K: 16384}
+fixed:
+  split_k: {value: 1, because: "parts of k are added up in a cluster"}
+"""
+
+# one case whose parts of k pass through a workspace, one whose parts a cluster adds up, one with all of k in a CTA
+DEEP_CASES = """
+name: deep_cases
+reference: |
+  def gemm(a, b):
+      return a @ b.T
+inputs:
+  a: {shape: [M, K], dtype: bf16}
+  b: {shape: [N, K], dtype: bf16}
+extents: {M: 256, N: 256, K: 32768}
+cases:
+  deep: {}
+  few: {M: 512, N: 512, K: 1024}
+  large: {M: 2048, N: 2048, K: 1024}
+fixed_by_case:
+  few:
+    cluster_k: {value: 2, because: "the kernel of a cluster stands beside the others"}
+"""
+
+# cases of fp32 with launch functions of their own, and no variant to choose in either
+FP32_CASES = """
+name: fp32_cases
+reference: |
+  def gemm(a, b):
+      return a @ b
+inputs:
+  a: {shape: [M, K], dtype: fp32}
+  b: {shape: [K, N], dtype: fp32}
+extents: {M: 256, N: 256, K: 32768}
+cases:
+  deep: {}
+  large: {M: 2048, N: 2048, K: 1024}
+accepts: {base_alignment: 16}
 """
 
 FP32_SPEC = """
@@ -368,6 +422,9 @@ OF_RUN_TIME = {
 TEXTS = {
     "cases": CASES,
     "fixed": FIXED,
+    "cluster_k": CLUSTER_K,
+    "deep_cases": DEEP_CASES,
+    "fp32_cases": FP32_CASES,
     "module": _module_spec(),
     "tf32": FP32_SPEC + "precision: tf32\n",
     "ieee": FP32_SPEC + "precision: ieee\n",

@@ -88,7 +88,7 @@ def functions_of(cluster: Cluster) -> dict[str, Any]:
     )
     cutlass = SimpleNamespace(Constexpr=None, Int32=None, range_constexpr=range)
     names = {"cute": cute, "cutlass": cutlass, "ACC": None, "WARP_GROUP": WARP_GROUP, "MMA_M": 64}
-    text = emitted_specs.files_of("deep_k")["kernel.py"]
+    text = emitted_specs.files_of("cluster_k")["kernel.py"]
     wanted = {"add_parts", "k_share"}
     body: list[ast.stmt] = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name in wanted]
     exec(compile(ast.Module(body, []), "kernel.py", "exec"), names)

@@ -14,6 +14,7 @@ from kgen.families.gemm.cost import choose_raster, completed, tile_grid
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.candidates import GemmCandidates, RankedGemm, legal_set, solve_gemm
 from kgen.planning.rank import rank_gemm
+from kgen.rules.model import Value
 from kgen.target import load_device
 
 H200, H20 = load_device("h200"), load_device("h20")
@@ -134,11 +135,26 @@ def test_a_split_over_a_cluster_pays_for_its_exchange_and_for_every_start() -> N
 
 
 def test_few_tiles_over_a_long_k_are_split_and_many_are_not() -> None:
-    assert best(256, 512, 65536).candidate.number("cluster_k") > 1
-    assert best(4096, 4096, 4096).candidate.number("cluster_k") == 1
-    split = best(256, 512, 65536).time_us
-    whole = solve_gemm(GemmFacts(256, 512, 65536), H200, fixed={"cluster_k": 1}, top=1).ranked[0].time_us
-    assert split < 0.5 * whole
+    def fastest(**fixed: Value) -> RankedGemm:
+        return solve_gemm(GemmFacts(256, 512, 65536), H200, fixed=fixed, top=1).ranked[0]
+
+    of_cluster, whole = fastest(split_k=1), fastest(split_k=1, cluster_k=1)
+    assert of_cluster.candidate.number("cluster_k") > 1 and of_cluster.time_us < 0.5 * whole.time_us
+    assert fastest().candidate.number("split_k") > 1 and fastest().time_us < 0.8 * of_cluster.time_us
+    large = best(4096, 4096, 4096).candidate
+    assert large.number("cluster_k") == large.number("split_k") == 1
+
+
+@pytest.mark.parametrize("extents", [(16, 4096, 4096), (64, 4096, 14336), (1, 14336, 14336), (128, 8192, 8192)])
+def test_few_rows_and_large_products_write_no_parts(extents: tuple[int, int, int]) -> None:
+    assert best(*extents).candidate.number("split_k") == 1
+
+
+def test_parts_of_a_split_grid_pay_once_for_their_sum() -> None:
+    found = solve_gemm(GemmFacts(512, 512, 32768), H200, fixed={"split_k": 8}, top=1).ranked[0]
+    per_tile = found.term("mainloop") + found.term("epilogue")
+    once = found.term("launch") + found.term("fill") + found.term("sum_parts")
+    assert found.waves == 1 and found.time_us == pytest.approx(once + per_tile, abs=0.01)
 
 
 def test_results_are_json() -> None:

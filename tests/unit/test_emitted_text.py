@@ -55,6 +55,9 @@ def test_the_counter_counts() -> None:
 # What the kernels around a product of planes have for themselves.
 OF_FMA = ("tiles", "load_tile", "place", "store_tile", "is_uncertain")
 OF_CUT = ("operand_a", "operand_b", "place_of", "runs_of", "exponent_of", "join_rows", "find_most", "cut_rows")
+OF_CUT += ("place_of_cta", "find_largest", "cut_operand")
+OF_PARTS = ("k_share", "ctas_of_part", "parts_layout", "load_one_part", "of_operand", "consume_one_part")
+OF_SUM = ("in_flight", "sum_of_parts", "shares", "sum_parts")
 HOST = ("NAME", "RULES", "LAUNCH", "SIGNATURES", "PLAN", "planned", "compile_variant", "compiled", "refusal", "kernel")
 
 
@@ -71,6 +74,7 @@ def test_length_budgets(name: str) -> None:
         "cut": OF_CUT,
         "gemm_tma": ("load_tiles", "of_operand", "consume_tiles"),
         "gemm_split": ("k_share", "load_part", "of_operand", "add_parts", "consume_part"),
+        "gemm_parts": (*OF_PARTS, *OF_SUM),
         "gemm_staged": ("copy_tile", "load_tiles_staged", "batch_offset"),
     }
     for each in kernels:
@@ -128,7 +132,7 @@ def test_no_text_names_this_machine(name: str) -> None:
 
 
 # Names of the user's tensors are bound in launch functions, in epilogue_ops and in the host function.
-_LAUNCHES = ("tma", "split", "staged", "planes", "simt", "no_k")
+_LAUNCHES = ("tma", "split", "parts", "staged", "planes", "planes_parts", "simt", "no_k")
 BINDERS = (*(f"launch_{kind}" for kind in _LAUNCHES), "kernel", "epilogue_ops")
 
 

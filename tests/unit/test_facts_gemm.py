@@ -6,9 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kgen.backends.source.gemm_rows import vector_of
 from kgen.families.gemm.classify import classify_gemm
-from kgen.families.gemm.facts import facts_of
+from kgen.families.gemm.facts import facts_of, vector_of
 from kgen.families.gemm.form import GemmForm
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.frontend.importers import spec_from_callable

@@ -29,6 +29,7 @@ from kgen.target import load_device
 
 H100 = load_device("h100")
 BF16 = GemmFacts(4096, 4096, 4096)
+DEEP = GemmFacts(256, 512, 65536)
 BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "int8": 1, "tf32": 4, "fp32": 4}
 Tile = tuple[int, int, int]
 
@@ -133,6 +134,7 @@ def broken_by(facts: GemmFacts, **point: Value) -> set[str]:
         "cluster_m": 1,
         "cluster_n": 1,
         "cluster_k": 1,
+        "split_k": 1,
         "resident": 1,
         **point,
     }
@@ -182,7 +184,7 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
     acc = p["tile_m"] * p["tile_n"] / (128 * wgs)
     shares_m, shares_n = shares_by_hand(p)
     columns = next(c for c in (64, 32, 16, 8) if p["tile_n"] // shares_n % c == 0)
-    epilogue = 2 * 64 * wgs * columns * facts.out_bytes if store == "tma" else 0
+    epilogue = 2 * 64 * wgs * columns * facts.out_bytes if store == "tma" and p["split_k"] == 1 else 0
     parts = (p["cluster_k"] - 1) * p["tile_m"] * p["tile_n"] // (shares_m * shares_n) * 4
     smem = p["stages"] * (p["tile_m"] + p["tile_n"]) * p["tile_k"] * e + epilogue + parts + 1024
     registers = 200 if p["resident"] == 2 else {3: 160}.get(wgs, 240 if acc >= 208 else 232)
@@ -194,6 +196,13 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
         return False
     if p["swap"] and p["tile_n"] > 48:
         return False
+    if p["split_k"] > 1:
+        whole = p["cluster_k"] == 1 and p["swap"] == 0 and p["resident"] == 1
+        tiles_m = math.ceil(facts.m / p["tile_m"] / p["cluster_m"]) * p["cluster_m"]
+        tiles_n = math.ceil(facts.n / p["tile_n"] / p["cluster_n"]) * p["cluster_n"]
+        at_once = tiles_m * tiles_n * p["split_k"]
+        if not whole or at_once > H100.compute_units or 8 * p["split_k"] > math.ceil(facts.k / p["tile_k"]):
+            return False
     return (
         p["wg_n"] == 1
         and p["tile_m"] in (64 * wgs, 128 * wgs)
@@ -219,9 +228,30 @@ def test_legality_agrees_with_a_second_writing_of_the_rules(data: st.DataObject)
             values = axis.domain.values[:32] if axis.name == "tile_n" else axis.domain.values
             point[axis.name] = data.draw(st.sampled_from(values))
     numbers = {name: v for name, v in point.items() if isinstance(v, int)}
-    expected = is_legal_by_hand(numbers, str(point["store_path"]), BF16)
-    assert explain(bind_gemm(BF16, H100), point).legal is expected
-    assert (solve(bind_gemm(BF16, H100), point).count == 1) is expected
+    facts = data.draw(st.sampled_from((BF16, DEEP)))
+    expected = is_legal_by_hand(numbers, str(point["store_path"]), facts)
+    assert explain(bind_gemm(facts, H100), point).legal is expected
+    assert (solve(bind_gemm(facts, H100), point).count == 1) is expected
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_the_legality_of_parts_of_k_agrees_with_the_second_writing(data: st.DataObject) -> None:
+    sizes = {
+        "wg_m": (1, 2),
+        "tile_m": (64, 128, 256),
+        "tile_n": (64, 128, 160, 256),
+        "stages": (3, 4, 7),
+        "cluster_m": (1, 2),
+        "cluster_n": (1, 2),
+        "cluster_k": (1, 1, 2),
+    }
+    numbers = {name: data.draw(st.sampled_from(values)) for name, values in sizes.items()}
+    split = next(axis for axis in gemm_rules(H100.arch).axes if axis.name == "split_k")
+    numbers |= {"split_k": data.draw(st.sampled_from(split.domain.values)), "wg_n": 1, "tile_k": 64}  # type: ignore[dict-item]
+    numbers |= {"swap": data.draw(st.sampled_from((0, 0, 1))), "resident": data.draw(st.sampled_from((1, 1, 2)))}
+    point = {"load_path": "tma", "schedule": "cooperative", "store_path": "tma", **numbers}
+    assert explain(bind_gemm(DEEP, H100), point).legal is is_legal_by_hand(numbers, "tma", DEEP)
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["bf16", "fp16"]), st.sampled_from(["k", "mn"]), st.sampled_from([8, 16]))
@@ -244,6 +274,9 @@ def test_every_axis_value_is_reachable_on_the_hardware() -> None:
         for axis in legal.bound.rules.axes:
             rows = np.unique(legal.columns[axis.name], return_index=True)[1]
             reached.setdefault(axis.name, set()).update(dict(legal.point(int(r)))[axis.name] for r in rows)
+    tile: dict[str, Value] = {"load_path": "tma", "wg_m": 2, "tile_m": 128, "tile_n": 128, "tile_k": 64, "stages": 3}
+    few = solve(bind_gemm(GemmFacts(128, 256, 65536), H100, lowered=False), tile)  # all parts of few tiles run at once
+    reached["split_k"].update(int(count) for count in np.unique(few.columns["split_k"]))
     assert {a.name: set(a.domain.values) for a in gemm_rules(H100.arch).axes} == reached
 
 
@@ -281,13 +314,13 @@ def test_register_and_smem_edges_break_one_rule_only() -> None:
             assert explain(bound, dict(point)).legal
 
 
-CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n", "cluster_k")
+CONSTANTS = ("wg_m", "wg_n", "tile_m", "tile_n", "tile_k", "stages", "cluster_m", "cluster_n", "cluster_k", "split_k")
 
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_the_checks_of_an_emitted_kernel_agree_with_the_rules(data: st.DataObject) -> None:
-    legal = legal_set(BF16, H100)
+    legal = legal_set(data.draw(st.sampled_from((BF16, DEEP))), H100)
     point = dict(legal.point(data.draw(st.integers(0, legal.count - 1))))
     rules = kernel_rules(legal.bound, point, CONSTANTS)
     for name in data.draw(st.lists(st.sampled_from(CONSTANTS), max_size=2)):
@@ -306,10 +339,24 @@ def test_schedules_of_few_rows_and_deep_k_are_for_operands_of_16_and_8_bits(dtyp
     facts = replace(of_dtype(dtype), m=16, k=16384, promo=2 if dtype.startswith("fp8") else 1)
     columns = solve(bind_gemm(facts, H100)).columns
     chosen = {axis: set(columns[axis].tolist()) for axis in ("cluster_k", "swap", "resident")}
+    assert max(columns["split_k"]) >= 6
     if BYTES[dtype] == 4:
         assert chosen == {"cluster_k": {1}, "swap": {0}, "resident": {1}}
     else:
         assert chosen == {"cluster_k": {1, 2, 4, 8, 16}, "swap": {0, 1}, "resident": {1, 2}}
+
+
+def test_k_is_split_over_the_grid_where_all_parts_run_at_once() -> None:
+    columns = legal_set(DEEP, H100).columns
+    split = columns["split_k"] > 1
+    tiles = -(-256 // columns["tile_m"]) * -(-512 // columns["tile_n"])
+    assert split.any() and (tiles * columns["split_k"] <= 132)[split].all()
+    assert (columns["epilogue_bytes"][split] == 0).all()  # a second kernel stores
+    assert (columns["part_bytes"][split] == 4 * columns["tile_m"][split] * columns["tile_n"][split]).all()
+    assert not columns["part_bytes"][~split].any()
+    for change in ({"k": 960}, {"products": 2}, {"dynamic": 1}, {"in_dtype": "tf32", "in_bytes": 4}, {"a_align": 8}):
+        assert set(legal_set(replace(DEEP, **change), H100).columns["split_k"].tolist()) == {1}, change  # type: ignore[arg-type]
+    assert set(legal_set(BF16, H100).columns["split_k"].tolist()) == {1}
 
 
 def test_unsupported_type_names_what_would_do() -> None:

@@ -14,6 +14,7 @@ from kgen.frontend.lower import lower
 from kgen.frontend.trace import trace
 from kgen.planning.plan import RUNNERS_UP, Guard
 from kgen.planning.plan_gemm import GemmPlan, plan_gemm
+from kgen.planning.planes import cut_operands
 from kgen.target import load_device
 
 BF16, FP32 = torch.bfloat16, torch.float32
@@ -180,7 +181,7 @@ def test_cases_of_few_and_of_many_rows_keep_the_operands_as_they_are() -> None:
 
 
 def test_a_long_k_is_split_over_a_cluster_but_not_where_loads_pass_through_registers() -> None:
-    plan = plan_of(form_of(F.linear, e(256, 65536), e(512, 65536)))
+    plan = plan_of(form_of(F.linear, e(256, 65536), e(512, 65536)), fixed={"split_k": 1})
     assert plan.variants[0].cluster_k > 4 and plan.variants[1].cluster_k == 1
     fixed = plan_of(form_of(F.linear, *FEW), fixed={"cluster_k": 4, "resident": 2})
     assert [(v.cluster_k, v.resident) for v in fixed.variants] == [(4, 2), (1, 1)]
@@ -193,17 +194,45 @@ def words(*shape: int) -> torch.Tensor:
 def test_large_products_of_fp32_are_cut_into_planes_whatever_their_base() -> None:
     plan = plan_of(form_of(product, words(4096, 4096), words(4096, 4096)))
     assert [(v.load_path, v.cuts, v.guard) for v in plan.variants] == [("tma", True, ON_16), ("tma", True, ANY)]
-    assert len({v.workspace for v in plan.variants}) == 1
-    planes, rows = plan.variants[0].workspace
-    assert (planes.numel, rows.numel) == (2 * 2 * 4096 * 4096, 2 * 2 * 4096)  # rows: a root and a state of each
+    assert plan.variants[0].workspace == plan.variants[1].workspace
+    planes, rows = plan.variants[0].workspace.values()
+    # rows: a root and a state of each, and the largest value of each column of B in four pieces of k
+    assert (planes.numel, rows.numel) == (2 * 2 * 4096 * 4096, 2 * 2 * 4096 + 4 * 4096)
 
 
 def test_planes_of_ragged_and_shared_operands_fill_whole_steps_and_vectors() -> None:
     form = form_of(torch.matmul, words(3, 515, 2049), words(2049, 1030))
-    (variant, *_) = plan_of(form).variants
+    (variant, *_) = plan_of(form, fixed={"split_k": 1}).variants
     assert variant.cuts and form.batch == ()  # the batch of A folds into its rows
-    planes, rows = variant.workspace
-    assert planes.numel == (1552 + 1032) * 2 * 2112 and rows.numel == 2 * (3 * 515 + 1030)
+    planes, rows = variant.workspace.values()
+    pieces = cut_operands(variant.form, variant.facts)[1].pieces
+    assert planes.numel == (1552 + 1032) * 2 * 2112
+    assert pieces > 1 and rows.numel == 2 * (3 * 515 + 1030) + pieces * 1030
+
+
+def test_ctas_deal_out_the_k_of_rows_where_few_of_them_leave_a_device_idle() -> None:
+    def pieces(*shapes: tuple[int, int]) -> list[int]:
+        (variant, *_) = plan_of(form_of(product, *(words(*shape) for shape in shapes))).variants
+        assert variant.cuts
+        return [o.pieces for o in cut_operands(variant.form, variant.facts)]
+
+    assert pieces((256, 524288), (524288, 256)) == [1, 64]  # rows of B are contiguous: 32 of them to a CTA
+    assert pieces((8192, 8192), (8192, 8192)) == [1, 1]
+    assert pieces((64, 65536), (65536, 64))[0] == 4  # a CTA for each of 64 rows
+    assert pieces((256, 512), (512, 256)) == [1, 1]  # too short
+
+
+def test_parts_of_sums_have_room_for_every_tile_that_runs() -> None:
+    (variant, fallback) = plan_of(form_of(product, e(256, 65536), e(65536, 512))).variants
+    (parts,) = variant.workspace.values()
+    tile = variant.choice.candidate.size
+    tiles = -(-256 // tile.m) * -(-512 // tile.n)
+    assert variant.split_k > 4 and not fallback.workspace
+    assert list(variant.workspace) == ["parts"] and parts.numel == tiles * variant.split_k * tile.m * tile.n
+    whole = plan_of(form_of(product, e(256, 65536), e(65536, 512)), fixed={"split_k": 1})
+    assert [v.split_k for v in whole.variants] == [1, 1] and not whole.variants[0].workspace
+    deep = plan_of(form_of(product, words(256, 65536), words(65536, 512))).variants[0]
+    assert deep.cuts and list(deep.workspace) == ["planes", "rows", "parts"]
 
 
 def test_cases_of_fp32_share_an_engine() -> None:

@@ -1,16 +1,24 @@
-"""gemm_bf16_deep_k: D[m, n] = sum over k of A[m, k] * B[n, k]
+"""gemm_bf16_deep_k: one kernel
 
-A is a, B is b; bf16 products, fp32 sums, bf16 result.
+Kernel 0:
+  problem gemm_bf16_deep_k [m:256, n:512, k:65536]
+    input a: bf16[256,65536]
+    input b: bf16[512,65536]
+    output out: bf16[256,512]
+    a_value:bf16 = load a[m, k]
+    b_value:bf16 = load b[n, k]
+    acc:fp32 = contract[k] a_value, b_value
+    store acc -> out[m, n]
+  Variant default_tma (a on 16 bytes, b on 16 bytes): operands arrive by TMA; each CTA multiplies over a part of k
+    with wgmma and writes its sums to a workspace; a second kernel adds the parts up in the order of k, and stores.
+    tile 128x128x64, 7 stages, cluster 1x1, k in 16 parts, 384 threads, 230400 bytes of smem,
+    8 tiles in 1 grid waves, 97% full
+  Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
+    consumer warp groups multiply with wgmma.
+    tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
+    128 tiles in 1 grid waves, 97% full
 
-Target: h200 (sm_90a, 132 SMs); the grid follows the SMs of the device that it runs on.
-Variant default_tma (a on 16 bytes, b on 16 bytes): operands arrive by TMA; the CTAs of a cluster sum a part of k
-  each with wgmma, and add the parts up in a fixed order through each other's smem.
-  tile 128x128x64, 5 stages, cluster 1x1x8 (m, n, k), 384 threads, 230400 bytes of smem,
-  8 tiles in 1 grid waves, 53% full
-Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
-  consumer warp groups multiply with wgmma.
-  tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
-  128 tiles in 1 grid waves, 97% full
+Target: h200 (sm_90a, 132 SMs).
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   default: a bf16[256,65536]; b bf16[512,65536]
@@ -34,10 +42,11 @@ import torch
 from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
-from cutlass.utils import SmemAllocator
+from cutlass.memory import SmemAllocator
 
 if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
     raise ImportError(f"written for nvidia-cutlass-dsl 4.8, found {version('nvidia-cutlass-dsl')}")
+
 
 IN = cutlass.BFloat16  # wgmma's operand type
 OUT = cutlass.BFloat16
@@ -45,6 +54,8 @@ ACC = cutlass.Float32  # the accumulator's type
 WARP_GROUP = 128  # threads that issue one wgmma together
 MMA_M = 64  # rows of one wgmma instruction
 MMA_K = 16  # k of one wgmma instruction on 16-bit operands
+SHARE = 16  # columns of a tile that one CTA of `sum_parts` adds up
+PARTS_IN_FLIGHT = 48  # of k that it loads at a time, at most: 4 KiB of smem each
 
 
 @dataclass(frozen=True)
@@ -74,9 +85,7 @@ class Variant:
     group_along: str  # "m" or "n"
     producer_registers: int
     consumer_registers: int
-    cluster_k: int  # CTAs of a cluster that sum a part of k each
-    shares_m: int  # shares of a tile, along m and along n, that one of those CTAs finishes each
-    shares_n: int
+    split_k: int  # CTAs that write sums over a part of k each: `sum_parts` adds them up
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -96,12 +105,12 @@ CASE_DEFAULT = {  # case default
     "d_stride": (512, 1),
 }
 VARIANTS = (
-    # predicted 51.8 us, bound by smem: 1 grid waves, 53% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 51.9 us
+    # predicted 36.6 us, bound by l2: 1 grid waves, 97% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x128x64, predicted 36.6 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
-        load_path="split",
+        load_path="parts",
         tile_m=128,
         tile_n=128,
         tile_k=64,
@@ -109,14 +118,12 @@ VARIANTS = (
         wg_n=1,
         cluster_m=1,
         cluster_n=1,
-        stages=5,  # 230400 bytes of smem in all
+        stages=7,  # 230400 bytes of smem in all
         group=1,  # keeps what one grid wave reads in L2
         group_along="n",
         producer_registers=40,
         consumer_registers=232,  # 64 of them accumulators
-        cluster_k=8,
-        shares_m=1,
-        shares_n=8,
+        split_k=16,
         store_n=16,
         store_buffers=2,
     ),
@@ -138,9 +145,7 @@ VARIANTS = (
         group_along="n",
         producer_registers=168,
         consumer_registers=240,  # 8 of them accumulators
-        cluster_k=1,
-        shares_m=1,
-        shares_n=1,
+        split_k=1,
         store_n=16,
         store_buffers=2,
         a_vector=1,
@@ -150,8 +155,8 @@ VARIANTS = (
 )
 
 
-def rules_split(v):
-    """What a hand edit of a `split` row must keep true: each rule, whether it holds, and its reason."""
+def rules_parts(v):
+    """What a hand edit of a `parts` row must keep true: each rule, whether it holds, and its reason."""
     consumer_wgs = v.wg_m * v.wg_n
     threads = 128 * (consumer_wgs + 1)
     wg_tile_n = v.tile_n / v.wg_n
@@ -159,12 +164,12 @@ def rules_split(v):
     acc_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
     row_bytes = v.tile_k * 2
-    shares = v.shares_m * v.shares_n
-    epilogue_bytes = 128 * v.wg_m * v.wg_n * v.store_n * 2
+    epilogue_bytes = 0 if v.split_k > 1 else 128 * v.wg_m * v.wg_n * v.store_n * 2
     stage_bytes = (v.tile_m + v.tile_n) * row_bytes
-    exchange_bytes = 0 if v.cluster_k == 1 else 4 * (v.cluster_k - 1) * v.tile_m * v.tile_n / shares
-    smem_bytes = v.stages * stage_bytes + epilogue_bytes + exchange_bytes + 1024
-    in_cluster = v.cluster_m * v.cluster_n * v.cluster_k
+    smem_bytes = v.stages * stage_bytes + epilogue_bytes + 1024
+    tiles_along_m = -(-256 // (v.tile_m * v.cluster_m)) * v.cluster_m
+    tiles_along_n = -(-512 // (v.tile_n * v.cluster_n)) * v.cluster_n
+    parts_at_once = tiles_along_m * tiles_along_n * v.split_k
     return (
         (
             "consumer_wgs <= 3",
@@ -228,14 +233,14 @@ def rules_split(v):
             "larger clusters need an opt-in and may not fit a device's GPCs",
         ),
         (
-            "in_cluster <= cluster_portable or 8 * in_cluster <= compute_units when cluster_k > 1",
-            v.cluster_k <= 1 or (in_cluster <= 8 or 8 * in_cluster <= 132),
-            "a larger cluster takes as many SMs of one of 8 GPCs",
+            "parts_at_once <= compute_units when split_k > 1",
+            v.split_k <= 1 or parts_at_once <= 132,
+            "each CTA has one part of one tile, and the second kernel waits for all of them: they run at once",
         ),
         (
-            "cluster_k <= ceil_div(k, tile_k) when cluster_k > 1",
-            v.cluster_k <= 1 or v.cluster_k <= -(-65536 // v.tile_k),
-            "each CTA of the cluster has at least one k step",
+            "split_k <= ceil_div(k, tile_k) when split_k > 1",
+            v.split_k <= 1 or v.split_k <= -(-65536 // v.tile_k),
+            "each part of k has at least one k step",
         ),
         (
             "8 * cluster_n divides tile_m when load_path == tma",
@@ -268,9 +273,9 @@ def rules_split(v):
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (
-            "load_path == tma and cluster_m * cluster_n == 1 when cluster_k > 1",
-            v.cluster_k <= 1 or v.cluster_m * v.cluster_n == 1,
-            "the split kernel loads by TMA with no multicast",
+            "8 * split_k <= ceil_div(k, tile_k) when split_k > 1",
+            v.split_k <= 1 or 8 * v.split_k <= -(-65536 // v.tile_k),
+            "parts of fewer k steps do not pay for writing their sums",
         ),
         (
             "row_bytes == 128 when load_path in {tma, staged}",
@@ -490,11 +495,23 @@ def wgmma(v, n, layout):
     return cute.make_tiled_mma(cute.make_mma_atom(op), layout)
 
 
+def ctas_of_part(v):
+    """CTAs that multiply over one part of k, one for each tile; clusters at the edge of D are filled up."""
+    return clusters(v)[2] * v.cluster_m * v.cluster_n
+
+
+def parts_layout(v):
+    """Sums in the workspace: (4 neighbours, consumer thread, piece of its sums, CTA of a part, part of k)."""
+    consumers = threads(v) - WARP_GROUP
+    pieces = v.tile_m * v.tile_n // (4 * consumers)
+    return cute.make_layout((4, consumers, pieces, ctas_of_part(v), v.split_k))
+
+
 def k_share(v):
-    """First k step of this CTA, and how many it has: the CTAs of a cluster deal out the k steps of their tile."""
-    steps, part = -(-v.k // v.tile_k), cute.arch.block_idx_in_cluster() % v.cluster_k
-    first = part * steps // v.cluster_k
-    return first, (part + 1) * steps // v.cluster_k - first
+    """First k step of this CTA, and how many it has: CTAs deal out the k steps of their tile."""
+    steps, part = -(-v.k // v.tile_k), cute.arch.block_idx()[0] // ctas_of_part(v)
+    first = part * steps // v.split_k
+    return first, (part + 1) * steps // v.split_k - first
 
 
 def of_operand(batch, extents):
@@ -503,22 +520,34 @@ def of_operand(batch, extents):
 
 
 @cute.jit
-def load_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
+def load_one_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
     """Producer warp: bring this CTA's part of k, as far ahead of the consumers as the pipeline has stages."""
-    alone = cute.make_layout(1)
-    sA, gA = cpasync.tma_partition(tma_a, 0, alone, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
-    sB, gB = cpasync.tma_partition(tma_b, 0, alone, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
-    tile_m, tile_n, batch = tile_at(v, cute.arch.block_idx()[0] // v.cluster_k, 0)
+    rank = cute.arch.block_idx_in_cluster()
+    grid = cute.make_layout((v.cluster_m, v.cluster_n, 1))
+    position = grid.get_flat_coord(cute.arch.make_warp_uniform(rank))
+    # CTAs of one cluster row need the same A, those of one cluster column the same B: each loads its share for all
+    to_row = cute.make_layout_image_mask(grid, position, mode=1)
+    to_column = cute.make_layout_image_mask(grid, position, mode=0)
+    sA, gA = cpasync.tma_partition(
+        tma_a, position[1], cute.make_layout(v.cluster_n), cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2)
+    )
+    sB, gB = cpasync.tma_partition(
+        tma_b, position[0], cute.make_layout(v.cluster_m), cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2)
+    )
+    index = cute.arch.block_idx()[0] // (v.cluster_m * v.cluster_n) % clusters(v)[2]
+    tile_m, tile_n, batch = tile_at(v, index, rank)
     a_batch, b_batch = of_operand(batch, v.a_batch), of_operand(batch, v.b_batch)
     first, steps = k_share(v)
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, v.stages)
-    for step in cutlass.range(steps, unroll=1):
-        k = first + (step + tile_m) % steps  # else all tiles ask for the same rows of B at once
+    for k in cutlass.range(first, first + steps, unroll=1):
         pipe.producer_acquire(state)
         full = pipe.producer_get_barrier(state)
-        cute.copy(tma_a, gA[None, tile_m, k, *a_batch], sA[None, state.index], tma_bar_ptr=full)
-        cute.copy(tma_b, gB[None, tile_n, k, *b_batch], sB[None, state.index], tma_bar_ptr=full)
+        at_a, at_b = (None, tile_m, k, *a_batch), (None, tile_n, k, *b_batch)
+        cute.copy(tma_a, gA[at_a], sA[None, state.index], tma_bar_ptr=full, mcast_mask=to_row)
+        cute.copy(tma_b, gB[at_b], sB[None, state.index], tma_bar_ptr=full, mcast_mask=to_column)
         state.advance()
+    # peers still signal this CTA's barriers: it may leave only when all its stages are consumed
+    pipe.producer_tail(state)
 
 
 def a_ops(x0, inside):
@@ -667,44 +696,8 @@ def epilogue(v: cutlass.Constexpr, acc, tile, tma_d, gD, sD, group):
 
 
 @cute.jit
-def add_parts(v: cutlass.Constexpr, acc, parts, arrived, rank):
-    """Send each share of the tile to the CTA that finishes it; return the sums of this CTA's share.
-
-    A share is some wgmma rows and columns of the tile. The order of the sum follows from the CTAs' ranks, so that it is
-    the same in every run.
-    """
-    thread = cute.arch.thread_idx()[0] - WARP_GROUP
-    held = v.tile_n // 2  # accumulators of a thread in each of its wgmma rows
-    rows, columns = v.tile_m // (MMA_M * v.wg_m * v.shares_m), held // v.shares_n  # of a share
-    quads = rows * columns // 4  # 16-byte pieces of a share that one thread sends
-    sums = cute.make_rmem_tensor(rows * columns, ACC)
-    for owner in cutlass.range_constexpr(v.shares_m * v.shares_n):
-        share = cute.make_rmem_tensor(rows * columns, ACC)
-        for i in cutlass.range_constexpr(rows * columns):
-            row, column = owner // v.shares_n * rows + i // columns, owner % v.shares_n * columns + i % columns
-            share[i] = acc[row * held + column]
-        if owner == rank:
-            sums.store(share.load())
-        else:
-            sender = (rank + v.cluster_k - owner - 1) % v.cluster_k
-            bits = cute.recast_tensor(share, cutlass.Int32)
-            for i in cutlass.range_constexpr(quads):
-                to = parts[None, thread, i, sender].iterator
-                quad = (bits[4 * i], bits[4 * i + 1], bits[4 * i + 2], bits[4 * i + 3])
-                cute.arch.store_async_dsmem(to, quad, arrived, owner)
-    if rank < v.shares_m * v.shares_n:
-        cute.arch.mbarrier_wait(arrived, 0)
-        for sender in cutlass.range_constexpr(v.cluster_k - 1):
-            for i in cutlass.range_constexpr(quads):
-                quad = parts[None, thread, i, sender].load()
-                for j in cutlass.range_constexpr(4):
-                    sums[4 * i + j] = sums[4 * i + j] + quad[j]
-    return sums
-
-
-@cute.jit
-def consume_part(v: cutlass.Constexpr, pipe, sA, sB, parts, arrived, tma_d, gD, sD):
-    """Consumer warp groups: the products over this CTA's part of k, then the share of D that this CTA finishes."""
+def consume_one_part(v: cutlass.Constexpr, pipe, sA, sB, parts):
+    """Consumer warp groups: the products over this CTA's part of k, written as the threads hold them."""
     group = cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4 - 1
     mma = wgmma(v, v.tile_n // v.wg_n, (v.wg_m, v.wg_n, 1))
     part = mma.get_slice(group * WARP_GROUP)
@@ -713,14 +706,12 @@ def consume_part(v: cutlass.Constexpr, pipe, sA, sB, parts, arrived, tma_d, gD, 
     acc = cute.make_rmem_tensor(mma.partition_shape_C((v.tile_m, v.tile_n)), ACC)
     read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, v.stages)
     mainloop(v, pipe, read, mma, acc, tA, tB)
-    rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-    sums = add_parts(v, acc, parts, arrived, rank)
-    if rank < v.shares_m * v.shares_n:
-        tile_m, tile_n, batch = tile_at(v, cute.arch.block_idx()[0] // v.cluster_k, 0)
-        share = replace(v, tile_m=v.tile_m // v.shares_m, tile_n=v.tile_n // v.shares_n)
-        at = (tile_m * v.shares_m + rank // v.shares_n, tile_n * v.shares_n + rank % v.shares_n, batch)
-        epilogue(share, sums, at, tma_d, gD, sD, group)
-        cute.arch.cp_async_bulk_wait_group(0, read=True)
+    thread, cta = cute.arch.thread_idx()[0] - WARP_GROUP, cute.arch.block_idx()[0]
+    for i in cutlass.range_constexpr(cute.size(acc) // 4):
+        piece = cute.make_rmem_tensor(4, ACC)
+        for j in cutlass.range_constexpr(4):
+            piece[j] = acc[4 * i + j]
+        parts[None, thread, i, cta % ctas_of_part(v), cta // ctas_of_part(v)].store(piece.load())
 
 
 @cute.jit
@@ -743,47 +734,99 @@ def consume_tiles(v: cutlass.Constexpr, pipe, sA, sB, tma_d, gD, sD):
 
 
 @cute.kernel
-def gemm_split(v: cutlass.Constexpr, tma_a, mA, tma_b, mB, tma_d, mD):
-    """A cluster computes one tile: each of its CTAs sums a part of k, some of them finish a share of the tile each."""
+def gemm_parts(v: cutlass.Constexpr, tma_a, mA, tma_b, mB, parts):
+    """Each CTA multiplies one tile over one part of k, and writes its sums; `sum_parts` adds them up.
+
+    Operands arrive by TMA, multicast inside a cluster; warp group 0 loads, the others multiply.
+    """
+    cute.arch.griddepcontrol_launch_dependents()  # the CTAs of `sum_parts` may take their places
     smem = SmemAllocator()
     barriers = smem.allocate_array(cutlass.Int64, 2 * v.stages)
-    arrived = smem.allocate_array(cutlass.Int64, 1)
     sA = smem.allocate_tensor(IN, a_layout(v).outer, 1024, swizzle=a_layout(v).inner)
     sB = smem.allocate_tensor(IN, b_layout(v).outer, 1024, swizzle=b_layout(v).inner)
-    sD = smem.allocate_tensor(OUT, d_layout(v).outer, 1024, swizzle=d_layout(v).inner)
-    consumers = threads(v) - WARP_GROUP
-    quads = v.tile_m * v.tile_n // (v.shares_m * v.shares_n * consumers * 4)
-    # (16 bytes, consumer thread, piece, sender): what other CTAs hold of the share that this one finishes
-    parts = smem.allocate_tensor(ACC, cute.make_layout((4, consumers, quads, v.cluster_k - 1)), 16)
-    if cute.arch.thread_idx()[0] == 0:
-        cute.arch.mbarrier_init(arrived, 1)
-        cute.arch.mbarrier_arrive_and_expect_tx(arrived, cute.size(parts) * ACC.width // 8)
     pipe = pipeline.PipelineTmaAsync.create(
         barrier_storage=barriers,
         num_stages=v.stages,
         producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, consumers),
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, threads(v) - WARP_GROUP),
         tx_count=(v.tile_m + v.tile_n) * v.tile_k * IN.width // 8,
-        cta_layout_vmnk=cute.make_layout((1, 1, 1, v.cluster_k)),  # each CTA loads for itself
+        cta_layout_vmnk=cute.make_layout((1, v.cluster_m, v.cluster_n, 1)),
         enable_multicast_signaling=True,
         defer_sync=True,
     )
-    # not relaxed: the other CTAs of the cluster may send only once this one counts on it
-    pipeline.pipeline_init_arrive(cluster_shape_mn=(v.cluster_k, 1))
+    pipeline.pipeline_init_arrive(cluster_shape_mn=(v.cluster_m, v.cluster_n), is_relaxed=True)
 
     gA = cute.local_tile(mA, (v.tile_m, v.tile_k), (None,) * cute.rank(mA))  # (tile_m, tile_k, m, k, *batch)
     gB = cute.local_tile(mB, (v.tile_n, v.tile_k), (None,) * cute.rank(mB))  # (tile_n, tile_k, n, k, *batch)
-    gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_k, 1))
+    pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_m, v.cluster_n))
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
         if warp_index == 0:
-            load_part(v, pipe, tma_a, gA, sA, tma_b, gB, sB)
+            load_one_part(v, pipe, tma_a, gA, sA, tma_b, gB, sB)
     else:
         cute.arch.setmaxregister_increase(v.consumer_registers)
-        consume_part(v, pipe, sA, sB, parts, arrived, tma_d, gD, sD)
+        consume_one_part(v, pipe, sA, sB, parts)
+
+
+def in_flight(v):
+    """Parts of k that a thread of `sum_parts` loads at a time."""
+    return -(-v.split_k // -(-v.split_k // PARTS_IN_FLIGHT))
+
+
+@cute.jit
+def sum_of_parts(v: cutlass.Constexpr, parts, arrived, cta, row, column):
+    """Sums of this thread in one share of a tile, added up in the order of k: the same in every run.
+
+    They pass through its own places in smem, `arrived`, since many loads in flight would not fit into registers.
+    """
+    held, values = v.tile_n // 2, SHARE // 2  # sums of a thread in 64 rows of the tile, and of the share
+    thread = cute.arch.thread_idx()[0]
+    holder = row % v.wg_m * WARP_GROUP + thread
+    first = (row // v.wg_m * held + column * values) // 4
+    load = cute.make_copy_atom(
+        cpasync.CopyG2SOp(cache_mode=cute.nvgpu.LoadCacheMode.GLOBAL), ACC, num_bits_per_copy=128
+    )
+    sums = cute.make_rmem_tensor(values, ACC)
+    sums.fill(0)
+    for start in cutlass.range_constexpr(0, v.split_k, in_flight(v)):
+        count = min(in_flight(v), v.split_k - start)
+        for part in cutlass.range_constexpr(count):
+            for i in cutlass.range_constexpr(values // 4):
+                source = parts[None, holder, first + i, cta, start + part]
+                cute.copy(load, source, arrived[None, thread, i, part])
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        for part in cutlass.range_constexpr(count):
+            for i in cutlass.range_constexpr(values // 4):
+                piece = arrived[None, thread, i, part].load()
+                for j in cutlass.range_constexpr(4):
+                    sums[4 * i + j] = sums[4 * i + j] + piece[j]
+    return sums
+
+
+def shares(v):
+    """Shares of a tile along m and n, of 64 rows and SHARE columns: one CTA of `sum_parts` each."""
+    return v.tile_m // MMA_M, v.tile_n // SHARE
+
+
+@cute.kernel
+def sum_parts(v: cutlass.Constexpr, parts, tma_d, mD):
+    """Add up a share of a tile over all parts of k, then finish it: epilogue and store."""
+    cute.arch.griddepcontrol_wait()  # the grid before has written them
+    share = replace(v, tile_m=MMA_M, tile_n=SHARE, wg_m=1)
+    smem = SmemAllocator()
+    arrived = smem.allocate_tensor(ACC, cute.make_layout((4, WARP_GROUP, SHARE // 8, in_flight(v))), 16)
+    sD = smem.allocate_tensor(OUT, d_layout(share).outer, 1024, swizzle=d_layout(share).inner)
+    gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
+    index, (along_m, along_n), cluster = cute.arch.block_idx()[0], shares(v), v.cluster_m * v.cluster_n
+    cta, row, column = index // (along_m * along_n), index // along_n % along_m, index % along_n
+    sums = sum_of_parts(v, parts, arrived, cta, row, column)
+    tile_m, tile_n, batch = tile_at(v, cta // cluster, cta % cluster)
+    at = (tile_m * along_m + row, tile_n * along_n + column, batch)
+    epilogue(share, sums, at, tma_d, gD, sD, 0)
+    cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
 @cute.kernel
@@ -812,15 +855,16 @@ def gemm_staged(v: cutlass.Constexpr, a, b, tma_d, mD):
 
 
 @cute.jit
-def launch_split(
+def launch_parts(
     a: cute.Tensor,
     b: cute.Tensor,
     d: cute.Tensor,
+    parts: cute.Tensor,
     sm_count: cutlass.Int32,  # not read: the rows of all launch functions are called alike
     stream,
     v: cutlass.Constexpr,
 ):
-    """View the tensors as matrices, make the TMA descriptors, launch a cluster for each tile of D."""
+    """View the tensors as matrices, make the TMA descriptors, launch a CTA for each part of each tile, and the sum."""
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     m, n, k = cutlass.Int32(v.m), cutlass.Int32(v.n), cutlass.Int32(v.k)
     a_base = a.iterator
@@ -828,18 +872,27 @@ def launch_split(
     mA = cute.make_tensor(a_base, cute.make_layout((m, k, *v.a_batch), stride=v.a_stride))
     mB = cute.make_tensor(b_base, cute.make_layout((n, k, *v.b_batch), stride=v.b_stride))
     mD = cute.make_tensor(d.iterator, cute.make_layout((m, n, *v.batch), stride=v.d_stride))
-    load = cpasync.CopyBulkTensorTileG2SOp()
-    tma_a, mA = cpasync.make_tiled_tma_atom(load, mA, cute.slice_(a_layout(v), (None, None, 0)), (v.tile_m, v.tile_k))
-    tma_b, mB = cpasync.make_tiled_tma_atom(load, mB, cute.slice_(b_layout(v), (None, None, 0)), (v.tile_n, v.tile_k))
+    load_a = cpasync.CopyBulkTensorTileG2SMulticastOp() if v.cluster_n > 1 else cpasync.CopyBulkTensorTileG2SOp()
+    load_b = cpasync.CopyBulkTensorTileG2SMulticastOp() if v.cluster_m > 1 else cpasync.CopyBulkTensorTileG2SOp()
+    tma_a, mA = cpasync.make_tiled_tma_atom(
+        load_a, mA, cute.slice_(a_layout(v), (None, None, 0)), (v.tile_m, v.tile_k), num_multicast=v.cluster_n
+    )
+    tma_b, mB = cpasync.make_tiled_tma_atom(
+        load_b, mB, cute.slice_(b_layout(v), (None, None, 0)), (v.tile_n, v.tile_k), num_multicast=v.cluster_m
+    )
     tma_d, mD = cpasync.make_tiled_tma_atom(
         cpasync.CopyBulkTensorTileS2GOp(), mD, cute.slice_(d_layout(v), (None, None, 0)), (MMA_M, v.store_n)
     )
-    gemm_split(v, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(clusters(v)[2] * v.cluster_k, 1, 1),
+    ctas, cluster, sums = ctas_of_part(v), v.cluster_m * v.cluster_n, cute.make_tensor(parts.iterator, parts_layout(v))
+    gemm_parts(v, tma_a, mA, tma_b, mB, sums).launch(
+        grid=(ctas * v.split_k, 1, 1),
         block=(threads(v), 1, 1),
-        cluster=(v.cluster_k, 1, 1),
+        cluster=(cluster, 1, 1) if cluster > 1 else None,
         min_blocks_per_mp=1,
         stream=stream,
+    )
+    sum_parts(v, sums, tma_d, mD).launch(
+        grid=(ctas * prod(shares(v)), 1, 1), block=(WARP_GROUP, 1, 1), stream=stream, use_pdl=True
     )
 
 
@@ -848,6 +901,7 @@ def launch_staged(
     a: cute.Tensor,
     b: cute.Tensor,
     d: cute.Tensor,
+    parts: cute.Tensor,  # not read: all launch functions are called alike
     sm_count: cutlass.Int32,
     stream,
     v: cutlass.Constexpr,
@@ -868,37 +922,47 @@ def launch_staged(
 
 
 NAME = "gemm_bf16_deep_k"
-RULES = {
-    "split": rules_split,
-    "staged": rules_staged,
-}
-LAUNCH = {
-    "split": launch_split,
-    "staged": launch_staged,
-}
-# What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors, D last.
+# What each variant is compiled for: element type, shape, strides and base alignment (bytes) of its tensors.
 SIGNATURES = {
     "default_tma": (
         (cutlass.BFloat16, (256, 65536), (65536, 1), 16),  # a
         (cutlass.BFloat16, (512, 65536), (65536, 1), 16),  # b
-        (cutlass.BFloat16, (256, 512), (512, 1), 16),  # d
+        (cutlass.BFloat16, (256, 512), (512, 1), 16),  # out
+        (cutlass.Float32, (2097152,), (1,), 16),  # parts
     ),
     "default_staged_any": (
         (cutlass.BFloat16, (256, 65536), (65536, 1), 2),  # a
         (cutlass.BFloat16, (512, 65536), (65536, 1), 2),  # b
-        (cutlass.BFloat16, (256, 512), (512, 1), 16),  # d
+        (cutlass.BFloat16, (256, 512), (512, 1), 16),  # out
+        (cutlass.Float32, (2097152,), (1,), 16),  # parts
     ),
 }
-# Shapes of the arguments -> shape and strides of the result, and the variants in the order they are tried, each with
-# the base alignment in bytes that its operands need.
+LAUNCH = {
+    "default_tma": launch_parts,
+    "default_staged_any": launch_staged,
+}
+RULES = {
+    "default_tma": rules_parts,
+    "default_staged_any": rules_staged,
+}
+# Variants whose grid follows the SMs of the device: they take their number after the tensors.
+PERSISTENT = ["default_tma", "default_staged_any"]
+# What each case takes, in the order of the arguments.
+ACCEPTS = {
+    "default": [
+        "a bf16[256,65536]",
+        "b bf16[512,65536]",
+    ],
+}
+# Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
+# order they are tried, with the base alignment in bytes that they need.
 PLAN = {
     ((256, 65536), (512, 65536)): (
-        (256, 512),
-        (512, 1),
-        {
-            "default_tma": 16,
-            "default_staged_any": 1,
-        },
+        (
+            ((256, 512), (512, 1)),
+            ((2097152,), (1,)),
+        ),
+        ({"default_tma": 16, "default_staged_any": 1},),
     ),
 }
 
@@ -906,14 +970,15 @@ PLAN = {
 def compile_variant(name):
     """Compile one row of VARIANTS; needs no GPU when CUTE_DSL_ARCH=sm_90a is set."""
     v = next(v for v in VARIANTS if v.name == name)
-    broken = [f"{rule} ({because})" for rule, holds, because in RULES[v.load_path](v) if not holds]
+    broken = [f"{rule} ({because})" for rule, holds, because in RULES[name](v) if not holds]
     if broken:
         raise ValueError(f"{v} breaks: {'; '.join(broken)}")
     tensors = [
         make_fake_tensor(dtype, shape, stride, assumed_align=align) for dtype, shape, stride, align in SIGNATURES[name]
     ]
+    sm_count = [cutlass.Int32(1)] if name in PERSISTENT else []
     stream = make_fake_stream(use_tvm_ffi_env_stream=True)
-    return cute.compile(LAUNCH[v.load_path], *tensors, cutlass.Int32(1), stream, v, options="--enable-tvm-ffi")
+    return cute.compile(LAUNCH[name], *tensors, *sm_count, stream, v, options="--enable-tvm-ffi")
 
 
 # Compiled variants are kept here for the next process; the folder may be deleted at any time.
@@ -939,41 +1004,45 @@ def loaded(name):
 
 @cache
 def compiled(name, device):
-    """The function of a variant, and the SM count of `device` that its grid follows; made once per process."""
-    return loaded(name), torch.cuda.get_device_properties(device).multi_processor_count
+    """The function of a variant, and what it takes after the tensors; made once per process and device."""
+    if name not in PERSISTENT:
+        return loaded(name), ()
+    return loaded(name), (torch.cuda.get_device_properties(device).multi_processor_count,)
 
 
 def refusal(*tensors):
     """What this kernel accepts, and what it was given."""
-    accepted = "; ".join(
-        ", ".join(f"{dtype.__name__} {shape} strides {stride}" for dtype, shape, stride, _ in signature[:-1])
-        for signature in SIGNATURES.values()
-    )
+    accepted = "; ".join(f"{case}: {', '.join(arguments)}" for case, arguments in ACCEPTS.items())
     found = ", ".join(f"{t.dtype} {tuple(t.shape)} strides {t.stride()} on {t.device}" for t in tensors)
     return f"{NAME} takes CUDA tensors: {accepted}. Found: {found}"
+
+
+def run(variants, device, base, *tensors):
+    """Launch the first variant whose alignment the base addresses have."""
+    name = next((name for name, alignment in variants.items() if base % alignment == 0), None)
+    if name is None:
+        raise ValueError("a base address is not 16-byte aligned")
+    function, after = compiled(name, device.index)
+    function(*tensors, *after)
 
 
 def kernel(a, b):
     """Compute gemm_bf16_deep_k.
 
-    Runs on the current stream of the tensors' device and returns a new tensor. Raises ValueError, showing what it
+    Runs on the current stream of the tensors' device and returns new tensors. Raises ValueError, showing what it
     takes and what it was given, for tensors outside of what it accepts.
     """
     tensors = [a, b]
     found = PLAN.get(tuple(tuple(t.shape) for t in tensors))
     if found is None or not a.is_cuda:
         raise ValueError(refusal(*tensors))
-    shape, stride, variants = found
+    made, launches = found
     device = a.device
-    d = torch.empty_strided(shape, stride, dtype=torch.bfloat16, device=device)
-    base = a.data_ptr() | b.data_ptr()
-    name = next((name for name, alignment in variants.items() if base % alignment == 0), None)
-    if name is None:
-        raise ValueError(f"a base address is not 16-byte aligned: {refusal(*tensors)}")
+    out = torch.empty_strided(*made[0], dtype=torch.bfloat16, device=device)
+    parts = torch.empty_strided(*made[1], dtype=torch.float32, device=device)
     with torch.cuda.device(device):
-        function, sm_count = compiled(name, device.index)
         try:
-            function(a, b, d, sm_count)
+            run(launches[0], device, a.data_ptr() | b.data_ptr(), a, b, out, parts)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{error}\n{refusal(*tensors)}") from error
-    return d
+    return out

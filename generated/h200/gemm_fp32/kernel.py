@@ -99,6 +99,8 @@ class Variant:
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
     b_vector: int = 1
+    a_pieces: int = 1  # CTAs that cut the same rows, a piece of k each
+    b_pieces: int = 1
 
 
 CASE_DEFAULT = {  # case default
@@ -135,6 +137,8 @@ VARIANTS = (
         store_buffers=2,
         a_vector=4,
         b_vector=4,
+        a_pieces=1,
+        b_pieces=4,
     ),
     # predicted 616.3 us, bound by mma: 8 grid waves, 97% full; any base address
     # next best: 128x128x64, predicted 616.3 us
@@ -158,6 +162,8 @@ VARIANTS = (
         store_buffers=2,
         a_vector=1,
         b_vector=1,
+        a_pieces=1,
+        b_pieces=4,
     ),
 )
 
@@ -732,6 +738,7 @@ class Operand:
     stride: tuple[int, ...]  # of (row, k, *batch), in elements
     batch: tuple[int, ...]
     vector: int  # elements of one load
+    pieces: int  # CTAs that deal out the k of the same rows
     ops: Callable  # what happens to an element before the product
 
     @property
@@ -769,7 +776,18 @@ class Operand:
     @property
     def ctas(self):
         """CTAs that cut this operand."""
-        return -(-self.rows // self.cta_rows) * prod(self.batch)
+        return self.groups * prod(self.batch) * self.pieces
+
+    @property
+    def groups(self):
+        """Groups of rows that CTAs have in common."""
+        return -(-self.rows // self.cta_rows)
+
+    @property
+    def span(self):
+        """Elements of k of one piece: whole loads of a CTA."""
+        step = self.at_once * CUT_AT_ONCE
+        return -(-self.depth // (self.pieces * step)) * step
 
     @property
     def size(self):
@@ -791,12 +809,12 @@ class Operand:
 
 def operand_a(v):
     """A, to be cut."""
-    return Operand(v.m, v.k, v.a_stride, v.a_batch, v.a_vector, a_ops)
+    return Operand(v.m, v.k, v.a_stride, v.a_batch, v.a_vector, v.a_pieces, a_ops)
 
 
 def operand_b(v):
     """B, to be cut."""
-    return Operand(v.n, v.k, v.b_stride, v.b_batch, v.b_vector, b_ops)
+    return Operand(v.n, v.k, v.b_stride, v.b_batch, v.b_vector, v.b_pieces, b_ops)
 
 
 def place_of(pointer, row, k, stride, vector):
@@ -842,10 +860,10 @@ def join_rows(o: cutlass.Constexpr, values, target, row, join: cutlass.Constexpr
 
 @cute.jit
 def find_most(o: cutlass.Constexpr, source, first_row, row, k, most):
-    """most = the largest magnitude of each row of this CTA, as bits: an Inf is above all numbers, a NaN above Inf."""
+    """most = the largest magnitude of each row in a piece of k, as bits: above all are an Inf, and then a NaN."""
     found = cute.make_rmem_tensor(o.thread_rows, cutlass.Int32)
     found.fill(0)
-    for step in cutlass.range(0, o.depth, o.at_once * CUT_AT_ONCE, unroll=1):
+    for step in cutlass.range(0, o.span, o.at_once * CUT_AT_ONCE, unroll=1):
         bits = cute.recast_tensor(runs_of(o, source, first_row + row, step + k), cutlass.Int32)
         for i in cutlass.range_constexpr(CUT_AT_ONCE):
             for j in cutlass.range_constexpr(o.vector):
@@ -867,7 +885,7 @@ def cut_rows(o: cutlass.Constexpr, source, planes, first_row, row, k, most, larg
     count.fill(0)
     lost.fill(0)
     hi, lo = cute.make_rmem_tensor(o.vector, IN), cute.make_rmem_tensor(o.vector, IN)
-    for step in cutlass.range(0, o.depth, o.at_once * CUT_AT_ONCE, unroll=1):
+    for step in cutlass.range(0, o.span, o.at_once * CUT_AT_ONCE, unroll=1):
         runs = runs_of(o, source, first_row + row, step + k)
         for i in cutlass.range_constexpr(CUT_AT_ONCE):
             for j in cutlass.range_constexpr(o.vector):
@@ -886,13 +904,47 @@ def cut_rows(o: cutlass.Constexpr, source, planes, first_row, row, k, most, larg
     join_rows(o, lost, lossy, row, cute.arch.atomic_or, "or")
 
 
+@cute.jit
+def place_of_cta(o: cutlass.Constexpr):
+    """First row, batch entry and coordinates, and piece of k of this CTA; row inside of it and k of this thread."""
+    thread, index = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
+    first_row, entry = index % o.groups * o.cta_rows, index // o.groups % prod(o.batch)
+    piece = index // (o.groups * prod(o.batch))
+    batch, rest = [], entry
+    for extent in reversed(o.batch):
+        batch.insert(0, rest % extent)
+        rest = rest // extent
+    lane, other = thread % o.lanes * o.vector, thread // o.lanes
+    row, k = (other, lane) if o.along_k else (lane, other)
+    return first_row, entry, tuple(batch), piece, row, piece * o.span + k
+
+
 @cute.kernel
-def cut(o: cutlass.Constexpr, source, planes, roots, states):
+def find_largest(o: cutlass.Constexpr, source, states, largest):
+    """The largest magnitudes of rows in each piece of k, as bits: (row of an entry, piece)."""
+    smem = SmemAllocator()
+    most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
+    thread = cute.arch.thread_idx()[0]
+    if thread < o.cta_rows:
+        most[thread] = cutlass.Int32(0)
+    cute.arch.sync_threads()
+    first_row, entry, batch, piece, row, k = place_of_cta(o)
+    find_most(o, source + batch_offset(batch, o.stride), first_row, row, k, most)
+    cute.arch.sync_threads()
+    if thread < o.cta_rows and first_row + thread < o.rows:
+        at = entry * o.rows + first_row + thread
+        largest[at, piece] = most[thread]
+        if piece == 0:
+            states[at] = cutlass.Int32(0)  # the next kernel adds to it
+
+
+@cute.kernel
+def cut(o: cutlass.Constexpr, source, planes, roots, states, largest):
     """Cut an operand: x * factor = hi + 2^-11 lo, both of fp16, where factor brings each row's largest to [2^13, 2^15).
 
     `roots` takes the square roots of 1 / factor, a power of four. `states` takes, for each row, twice the number of its
     large values, those of at least 2^-12 of the largest one; and 1 more where bits are lost: of values below 2^-26 of
-    it, or where one is not finite.
+    it, or where one is not finite. Where several CTAs share rows, they add to it, and `largest` has what they look for.
     """
     smem = SmemAllocator()
     most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
@@ -902,28 +954,39 @@ def cut(o: cutlass.Constexpr, source, planes, roots, states):
     if thread < o.cta_rows:
         most[thread], large[thread], lossy[thread] = cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0)
     cute.arch.sync_threads()
-    groups = -(-o.rows // o.cta_rows)
-    first_row, entry = cute.arch.block_idx()[0] % groups * o.cta_rows, cute.arch.block_idx()[0] // groups
-    batch, rest = [], entry
-    for extent in reversed(o.batch):
-        batch.insert(0, rest % extent)
-        rest = rest // extent
+    first_row, entry, batch, piece, row, k = place_of_cta(o)
     source, planes = source + batch_offset(batch, o.stride), planes + batch_offset(batch, o.plane_stride)
-    lane, other = thread % o.lanes * o.vector, thread // o.lanes
-    row, k = (other, lane) if o.along_k else (lane, other)
-
-    find_most(o, source, first_row, row, k, most)
+    at = entry * o.rows + first_row + thread  # the row that this thread finishes
+    if cutlass.const_expr(o.pieces == 1):
+        find_most(o, source, first_row, row, k, most)
+    elif thread < o.cta_rows and first_row + thread < o.rows:
+        for i in cutlass.range(o.pieces, unroll=8):
+            most[thread] = cutlass.max(most[thread], largest[at, i])
     cute.arch.sync_threads()
     cut_rows(o, source, planes, first_row, row, k, most, large, lossy)
     cute.arch.sync_threads()
     if thread < o.cta_rows and first_row + thread < o.rows:
-        at = entry * o.rows + first_row + thread
         root = cute.make_rmem_tensor(1, cutlass.Int32)
         root[0] = (exponent_of(most[thread]) + 113) >> 1 << 23
-        cute.make_tensor(roots + at, cute.make_layout(1))[0] = cute.recast_tensor(root, ACC)[0]
-        state = large[thread] * 2 + lossy[thread]
+        roots[at] = cute.recast_tensor(root, ACC)[0]
         is_finite = most[thread] < 0x7F800000
-        cute.make_tensor(states + at, cute.make_layout(1))[0] = cutlass.select_(is_finite, state, NOT_FINITE)
+        state = cutlass.select_(is_finite, large[thread] * 2 + lossy[thread], NOT_FINITE)
+        if cutlass.const_expr(o.pieces == 1):
+            states[at] = state
+        elif is_finite or piece == 0:
+            cute.arch.atomic_add(states.iterator + at, state - (state & 1), scope="gpu")
+            cute.arch.atomic_or(states.iterator + at, state & 1, scope="gpu")
+
+
+@cute.jit
+def cut_operand(o: cutlass.Constexpr, source, planes, root, state, largest, stream):
+    """Cut an operand; where CTAs share rows, a kernel before finds the largest values of these."""
+    rows = o.rows * prod(o.batch)
+    roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (root, state))
+    found = cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
+    if cutlass.const_expr(o.pieces > 1):
+        find_largest(o, source, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
+    cut(o, source, planes, roots, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
 
 
 @cute.jit
@@ -941,15 +1004,13 @@ def launch_planes(
     a_base = a.iterator
     b_base = b.iterator
     cut_a, cut_b = operand_a(v), operand_b(v)
+    # in `rows`: roots of the scales of A and B, states of both, largest values of pieces of the one that is cut
     a_rows, b_rows = v.m * prod(v.a_batch), v.n * prod(v.b_batch)
     a_root, states = rows.iterator, cute.recast_ptr(rows.iterator + (a_rows + b_rows), dtype=cutlass.Int32)
     a_planes, b_planes, b_root = planes.iterator, planes.iterator + cut_a.size, rows.iterator + a_rows
-    cut(cut_a, a_base, a_planes, a_root, states).launch(
-        grid=(cut_a.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream
-    )
-    cut(cut_b, b_base, b_planes, b_root, states + a_rows).launch(
-        grid=(cut_b.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream
-    )
+    largest = states + (a_rows + b_rows)
+    cut_operand(cut_a, a_base, a_planes, a_root, states, largest, stream)
+    cut_operand(cut_b, b_base, b_planes, b_root, states + a_rows, largest, stream)
 
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     m, n, depth = cutlass.Int32(v.m), cutlass.Int32(v.n), cutlass.Int32(2 * cut_a.depth)
@@ -990,14 +1051,14 @@ SIGNATURES = {
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # b
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # out
         (cutlass.Float16, (67108864,), (1,), 16),  # planes
-        (cutlass.Float32, (16384,), (1,), 16),  # rows
+        (cutlass.Float32, (32768,), (1,), 16),  # rows
     ),
     "default_tma_any": (
         (cutlass.Float32, (4096, 4096), (4096, 1), 4),  # a
         (cutlass.Float32, (4096, 4096), (4096, 1), 4),  # b
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # out
         (cutlass.Float16, (67108864,), (1,), 16),  # planes
-        (cutlass.Float32, (16384,), (1,), 16),  # rows
+        (cutlass.Float32, (32768,), (1,), 16),  # rows
     ),
 }
 LAUNCH = {
@@ -1024,7 +1085,7 @@ PLAN = {
         (
             ((4096, 4096), (4096, 1)),
             ((67108864,), (1,)),
-            ((16384,), (1,)),
+            ((32768,), (1,)),
         ),
         ({"default_tma": 16, "default_tma_any": 1},),
     ),

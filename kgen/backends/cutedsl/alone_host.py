@@ -25,8 +25,8 @@ _UNTIL_DEVICE: Final = "made once per process and device."
 
 
 def is_alone(source: HostSource) -> bool:
-    """Return whether a program is one kernel, and its cases and nothing else say which variant runs."""
-    if len(source.parts) > 1:
+    """Return whether a program is one kernel, one launch function, and its cases and nothing else say what runs."""
+    if len(source.parts) > 1 or len({v.launch for v in source.parts[0].variants}) > 1:
         return False
     (part,) = source.parts
     counts = {len(source.plan.variants_of(case, part.kernel)) for case in source.programs}

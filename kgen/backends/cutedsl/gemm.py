@@ -17,9 +17,10 @@ from kgen.backends.cutedsl.gemm_dynamic import (
     with_value,
 )
 from kgen.backends.cutedsl.gemm_host import host_view, table_of_cases, table_of_values
+from kgen.backends.cutedsl.gemm_parts import CONSTANTS as PARTS_CONSTANTS
 from kgen.backends.cutedsl.gemm_planes import CONSTANTS as PLANES_CONSTANTS
 from kgen.backends.cutedsl.gemm_planes import planes_texts, with_scales
-from kgen.backends.cutedsl.gemm_rows import fields_of, gemm_rules, kind_of, row_view
+from kgen.backends.cutedsl.gemm_rows import BY_TMA, WRITES_PARTS, fields_of, gemm_rules, kind_of, row_view, writes_parts
 from kgen.backends.cutedsl.gemm_scales import scale_tensors, with_scale_values
 from kgen.backends.cutedsl.gemm_types import product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView
@@ -167,7 +168,9 @@ def _text(part: object) -> str:
 
 
 def _engine(kind: str) -> str:
-    return "wgmma" if kind in ("tma", "split", "gated", "grouped", "staged") else kind
+    if kind in ("planes", "planes_parts"):
+        return "planes"
+    return "wgmma" if kind in ("tma", "split", "parts", "gated", "grouped", "staged") else kind
 
 
 def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
@@ -182,10 +185,12 @@ def operands_of(plan: GemmPlan, program: Program) -> tuple[str, ...]:
 
 def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     kinds = {kind_of(v) for v in plan.variants}
-    by_tma = kinds & {"tma", "split", "gated", "grouped", "planes"} or view.stores_by_tma
+    on_tensor_cores = bool(kinds - {"simt", "no_k"})
+    by_tma = kinds & BY_TMA or view.stores_by_tma
+    replaces = bool(kinds & {"split", "planes", *WRITES_PARTS}) or plan.dynamic
     lines = [
-        *(["from collections.abc import Callable"] if "planes" in kinds else []),
-        f"from dataclasses import dataclass{', replace' if kinds & {'split', 'planes'} or plan.dynamic else ''}",
+        *(["from collections.abc import Callable"] if plan.variants[0].cuts else []),
+        f"from dataclasses import dataclass{', replace' if replaces else ''}",
         f"from functools import cache{', lru_cache' if plan.dynamic else ''}",
         "from importlib.metadata import version",
         *_of_math(kinds, bool(view.scales)),
@@ -195,7 +200,7 @@ def _imports(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "from cutlass.cute.runtime import make_fake_stream, make_fake_tensor",
         *LOADED_IMPORTS,
     ]
-    if kinds & {"tma", "split", "gated", "grouped", "staged", "planes"}:
+    if on_tensor_cores:
         units = ["OperandMajorMode"] + ["cpasync"] * bool(by_tma) + ["warp"] * _uses_stmatrix(view) + ["warpgroup"]
         lines += ["from cutlass import pipeline", f"from cutlass.cute.nvgpu import {', '.join(units)}"]
     if "no_k" not in kinds:
@@ -228,6 +233,7 @@ def _constants(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
         "MMA_M = 64  # rows of one wgmma instruction",
         f"MMA_K = {product.k}  # k of one wgmma instruction on {product.bits}-bit operands",
     ]
+    lines += PARTS_CONSTANTS if writes_parts(plan) else ()
     if plan.variants[0].cuts:
         return (*lines, _index(plan), *_FMA, *PLANES_CONSTANTS)
     by_element = view.has_epilogue or not view.stores_by_tma or form.groups

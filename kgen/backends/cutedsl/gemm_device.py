@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
+from kgen.backends.cutedsl.gemm_parts import sharing, unread
 from kgen.backends.cutedsl.gemm_planes import OF_FMA
-from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, kinds_of, shares_units
+from kgen.backends.cutedsl.gemm_rows import WRITES_PARTS, has_parts, kind_of, kinds_of, shares_units, writes_parts
 from kgen.backends.cutedsl.gemm_scales import scale_tensors, with_scales
 from kgen.backends.cutedsl.gemm_types import IN_WORDS, PLANES, SIMT, Product, product_of, sum_dtype
 from kgen.backends.cutedsl.gemm_views import DeviceView, TensorView
@@ -56,7 +57,9 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         d="tma_d, mD" if by_tma else "mD",
         boxes=(f"return {boxes}",),
         to_smem_atom=to_smem_atom[form.d.dtype.bytes == 4],
-        k_steps="k_share(v)[1]" if has_parts(plan) else "-(-v.k // v.tile_k)",
+        k_steps="k_share(v)[1]" if has_parts(plan) or writes_parts(plan) else "-(-v.k // v.tile_k)",
+        sharing=sharing(plan),
+        unread=unread(plan),
         units="sm_count * v.resident" if several else "sm_count",
         resident="v.resident" if several else "1",
         shares_units=several,
@@ -122,7 +125,7 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
     """Return the names of the section templates in the order they stand in the file."""
     kinds = kinds_of(plan)
     tail = (["matrix_view"] if view.fused else []) + (["epilogue_ops"] if view.has_epilogue else [])
-    kernels = [name for kind in kinds for name in _kernels(kind)] + [f"launch_{kind}" for kind in kinds]
+    kernels = [*_once(_kernels(kind) for kind in kinds), *(f"launch_{kind}" for kind in kinds)]
     match kinds:
         case ("simt",):
             names = ["simt_tiles", "simt_load", "simt_mainloop", *tail, "simt_store", *kernels]
@@ -133,7 +136,8 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
             store = "store_grouped" if form.groups else "store_tma" if view.stores_by_tma else "store_direct"
             multiplied, gated = product_of(form), form.products == 2
             columns = view.stores_by_tma and any(v.is_exchanged for v in plan.variants)
-            parts = ["k_share"] if "split" in kinds else []
+            parts = ["parts_layout"] if writes_parts(plan) else []
+            parts += ["k_share"] if has_parts(plan) or writes_parts(plan) else []
             parts += ["words"] if "staged" in kinds and multiplied.written == IN_WORDS else []
             loads = _once(_loads(kind, gated) for kind in kinds)
             gate_tiles = tile_sections(form.products, multiplied, kinds)
@@ -153,7 +157,14 @@ def section_templates(plan: GemmPlan, view: DeviceView) -> tuple[str, ...]:
 
 def _kernels(kind: str) -> tuple[str, ...]:
     """Return the templates of what one kind of launch runs."""
-    return ("kernel_tma", *OF_FMA, "cut_operand") if kind == "planes" else (f"kernel_{kind}",)
+    match kind:
+        case "planes":
+            return ("kernel_tma", *OF_FMA, "cut_operand")
+        case "parts":
+            return ("kernel_parts", "sum_parts")
+        case "planes_parts":
+            return ("kernel_parts", "sum_parts", *OF_FMA, "cut_operand")
+    return (f"kernel_{kind}",)
 
 
 def _loads(kind: str, gated: bool) -> tuple[str, ...]:
@@ -169,6 +180,8 @@ def _loads(kind: str, gated: bool) -> tuple[str, ...]:
             return ("of_operand", "load_planes")
         case "grouped":
             return ("load_grouped",)
+        case "parts" | "planes_parts":
+            return ("of_operand", "load_parts")
     return ("staged_ops", "copy_tile", "batch_offset", "load_staged_gated" if gated else "load_staged")
 
 
@@ -179,7 +192,7 @@ def _consumers(kind: str) -> tuple[str, ...]:
             return ("add_parts", "consume_split")
         case "grouped":
             return ("consume_grouped",)
-    return ("consume",)
+    return ("consume_parts",) if kind in WRITES_PARTS else ("consume",)
 
 
 def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER
 from kgen.backends.cutedsl.gemm_dynamic_host import accepted_lines, described_lines, dynamic_plan_view, symbolic_program
-from kgen.backends.cutedsl.gemm_planes import WORKSPACE
 from kgen.backends.cutedsl.gemm_rows import kind_of
 from kgen.backends.cutedsl.gemm_types import passed_as_bytes
 from kgen.backends.cutedsl.gemm_views import HostView, PlanEntryView, PlanView, SignatureView
@@ -21,6 +20,7 @@ from kgen.render import render
 from kgen.spec.model import Spec
 
 RESULT_ALIGN_BYTES = 16  # torch's allocator gives far more
+EMPTY: Mapping[str, TensorType] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ def signature(
     operands: tuple[str, ...],
     made: frozenset[str],
     d: str = "d",
+    workspace: Mapping[str, TensorType] = EMPTY,
 ) -> SignatureView:
     """Return what a variant is compiled for: its operands, D, the program's one result, as `d`, and its workspace."""
     types = {a.name: a.type for a in program.arguments}
@@ -132,7 +133,7 @@ def signature(
     tensors = [_tensor(names[t], passed[t], max(aligned.get(t, 1), passed[t].dtype.bytes)) for t in operands]
     result, is_aligned = _result(program), variant.store_path == "tma" or program.results[0] in made
     tensors.append(_tensor(d, result, RESULT_ALIGN_BYTES if is_aligned else result.dtype.bytes))
-    tensors += [_tensor(n, type_, RESULT_ALIGN_BYTES) for n, type_ in zip(WORKSPACE, variant.workspace, strict=False)]
+    tensors += [_tensor(name, type_, RESULT_ALIGN_BYTES) for name, type_ in workspace.items()]
     return SignatureView(variant.name, tuple(line for lines in tensors for line in lines))
 
 

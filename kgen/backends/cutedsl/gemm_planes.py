@@ -9,18 +9,19 @@ from typing import Final
 
 from kgen.backends.cutedsl.gemm_views import DeviceView
 from kgen.backends.source.statements import renamed
-from kgen.planning.plan_gemm import PLANE_STEP
+from kgen.planning.planes import AT_ONCE, PLANE_STEP, THREADS
 from kgen.render import render
 
-WORKSPACE: Final = ("planes", "rows")  # the parameters of the launch function behind D
 CONSTANTS: Final = (
-    "CUT_THREADS = 256  # of a CTA that cuts operands",
-    "CUT_AT_ONCE = 4  # loads that a thread of it has in flight",
+    f"CUT_THREADS = {THREADS}  # of a CTA that cuts operands",
+    f"CUT_AT_ONCE = {AT_ONCE}  # loads that a thread of it has in flight",
     f"CUT_STEP = {PLANE_STEP}  # k of a plane is a multiple of it",
     "NOT_FINITE = -(2**30) + 1  # state of a row that has an Inf or a NaN: few large values, bits lost",
 )
 # The sections of the kernel that computes tiles once more.
 OF_FMA: Final = ("simt_tiles", "simt_load", "simt_mainloop", "simt_store", "uncertain", "kernel_simt")
+# What reads the epilogue's tensors as the spec has them.
+_OF_LAUNCHES: Final = ("cut_operand", "launch_planes", "launch_planes_parts")
 # What the kernel that multiplies planes and the one that computes tiles once more both define.
 _BOTH_DEFINE: Final = ("tile_at", "multiply", "mainloop", "epilogue", "epilogue_ops")
 
@@ -45,7 +46,7 @@ def planes_texts(template: str, view: DeviceView, scaled: DeviceView) -> tuple[s
         needed = ("epilogue_ops", name) if name == "simt_store" and view.has_epilogue else (name,)
         again = replace(view, sides=", sides")
         return tuple(renamed(_text(folder, each, again), names) for each in needed)
-    return (_text(folder, name, view if name in ("cut_operand", "launch_planes") else scaled),)
+    return (_text(folder, name, view if name in _OF_LAUNCHES else scaled),)
 
 
 def _text(folder: str, name: str, view: DeviceView) -> str:

@@ -5,10 +5,12 @@ from kgen.backends.cutedsl.gemm_scales import ScaleTensor, scale_fields
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.fused import FusedTensor
-from kgen.backends.source.gemm_rows import B_OFFSETS, constant_of, offset_field, reasons_of, vector_of
+from kgen.backends.source.gemm_rows import B_OFFSETS, constant_of, offset_field, reasons_of
 from kgen.backends.source.gemm_views import FieldView, RowView
+from kgen.families.gemm.facts import vector_of
 from kgen.families.gemm.rules import bind_gemm
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
+from kgen.planning.planes import cut_operands
 from kgen.rules.specialise import kernel_rules
 
 # What a row keeps as numbers that an engineer may edit: axes and lets of the rules, and their names in the row.
@@ -20,6 +22,9 @@ KEPT = {
 }
 # Kept by the rows that split k over a cluster.
 _OF_PARTS = {name: name for name in ("cluster_k", "shares_m", "shares_n")}
+# Kept by the rows whose CTAs write parts of sums; such are of these kinds.
+_OF_WRITTEN_PARTS = {"split_k": "split_k"}
+WRITES_PARTS = ("parts", "planes_parts")
 _SIMT_KEPT = ("tile_m", "tile_n", "tile_k")
 STORE_BUFFERS = 2  # boxes of D that a warp group stages: one is written while the other is sent
 # Elements that a staging thread loads ahead, by consumer warp groups: what its registers hold.
@@ -60,6 +65,7 @@ _PART_FIELDS = (
     FieldView("shares_m", "int", "  # shares of a tile, along m and along n, that one of those CTAs finishes each"),
     FieldView("shares_n", "int", ""),
 )
+_SPLIT_FIELD = FieldView("split_k", "int", "  # CTAs that write sums over a part of k each: `sum_parts` adds them up")
 _RESIDENT_FIELD = FieldView("resident", "int", "  # CTAs that one SM runs at once")
 _GATE_TILE_N = FieldView("tile_n", "int", "  # rows of both Bs: a tile of D has half as many columns")
 _STORE_FIELDS = (
@@ -70,10 +76,18 @@ _VECTOR_FIELDS = (
     FieldView("a_vector", "int = 1", "  # elements of one load: divides leading dimension, extent and base"),
     FieldView("b_vector", "int = 1", ""),
 )
+_CUT_FIELDS = (
+    *_VECTOR_FIELDS,
+    FieldView("a_pieces", "int = 1", "  # CTAs that cut the same rows, a piece of k each"),
+    FieldView("b_pieces", "int = 1", ""),
+)
 _STAGED_FIELDS = (
     *_VECTOR_FIELDS,
     FieldView("in_flight", "int = 0", "  # elements that a producer thread loads before it waits for the first"),
 )
+
+
+BY_TMA = frozenset({"tma", "split", "gated", "grouped", "planes", *WRITES_PARTS})
 
 
 def fields_of(
@@ -91,18 +105,15 @@ def fields_of(
     if "no_k" in kinds:
         return (*(f for f in _PROBLEM_FIELDS if f.name in ("m", "n", "batch", "d_stride")), *extra, *_TILE_FIELDS)
     extra = (*extra, *scale_fields(scales))
-    problem = (
-        _PROBLEM_FIELDS
-        if kinds & {"tma", "split", "gated", "planes"}
-        else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
-    )
+    problem = _PROBLEM_FIELDS if kinds & BY_TMA else tuple(f for f in _PROBLEM_FIELDS if f.name not in _SHARED_FIELDS)
     if "grouped" in kinds:
         problem = _GROUP_FIELDS
     if "simt" in kinds:
         return (*problem, *extra, *_TILE_FIELDS)
     store = _STORE_FIELDS if plan.variants[0].store_path == "tma" else ()
-    staged = _STAGED_FIELDS if "staged" in kinds else _VECTOR_FIELDS if "planes" in kinds else ()
+    staged = _STAGED_FIELDS if "staged" in kinds else _CUT_FIELDS if plan.variants[0].cuts else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
+    parts = (*parts, _SPLIT_FIELD) if writes_parts(plan) else parts
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
     return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
 
@@ -118,6 +129,11 @@ def has_parts(plan: GemmPlan) -> bool:
     return any(v.cluster_k > 1 for v in plan.variants)
 
 
+def writes_parts(plan: GemmPlan) -> bool:
+    """Return whether CTAs of any variant write sums over a part of k for a second kernel."""
+    return any(v.split_k > 1 for v in plan.variants)
+
+
 def shares_units(plan: GemmPlan) -> bool:
     """Return whether any variant runs several CTAs on one SM."""
     return any(v.resident > 1 for v in plan.variants)
@@ -126,11 +142,13 @@ def shares_units(plan: GemmPlan) -> bool:
 def kind_of(variant: GemmVariant) -> str:
     """Return which kernel text serves a variant: its load path, or `no_k` without k.
 
-    Of those that load by TMA, `split` where a cluster splits k, `gated` where there are two products, `grouped` where
-    groups of rows have a B each, `planes` of fp32 operands.
+    Of those that load by TMA, `split` where a cluster splits k, `parts` where the grid does, `gated` where there are
+    two products, `grouped` where groups of rows have a B each, `planes` and `planes_parts` of fp32 operands.
     """
     if variant.facts.k == 0:
         return "no_k"
+    if variant.split_k > 1:
+        return "planes_parts" if variant.cuts else "parts"
     if variant.cuts:
         return "planes"
     if variant.form.groups:
@@ -158,6 +176,7 @@ def gemm_rules(variant: GemmVariant, plan: GemmPlan) -> RulesView:
     point = dict(variant.choice.candidate.choices)
     bound = bind_gemm(variant.facts, plan.device)
     names = {**KEPT, **_OF_PARTS} if variant.cluster_k > 1 else KEPT
+    names = {**names, **_OF_WRITTEN_PARTS} if variant.split_k > 1 else names
     kept = _SIMT_KEPT if variant.load_path == "simt" else tuple(names)
     rules = kernel_rules(bound, point, kept, lambda name: f"v.{names[name]}" if name in kept else name)
     return rules_view(kind_of(variant), rules)
@@ -185,6 +204,8 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
     ]
     if has_parts(plan):
         values += [ValueView(name, str(candidate.number(name))) for name in _OF_PARTS]
+    if writes_parts(plan):
+        values.append(ValueView("split_k", str(variant.split_k)))
     if shares_units(plan):
         values.append(ValueView("resident", str(variant.resident)))
     if variant.store_path == "tma":
@@ -195,6 +216,9 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
         a_align, b_align = reversed(aligns) if variant.is_exchanged else aligns
         values.append(ValueView("a_vector", str(vector_of(form.a, form.m, form.k, a_align))))
         values.append(ValueView("b_vector", str(vector_of(form.b, form.n, form.k, b_align))))
+    if variant.cuts:
+        a, b = cut_operands(variant.form, variant.facts)
+        values += [ValueView("a_pieces", str(a.pieces)), ValueView("b_pieces", str(b.pieces))]
     if variant.load_path == "staged":
         values.append(ValueView("in_flight", str(IN_FLIGHT[candidate.number("consumer_wgs")])))
     return tuple(values)

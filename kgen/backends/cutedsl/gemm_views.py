@@ -13,6 +13,15 @@ class TensorView:
 
 
 @dataclass(frozen=True, slots=True)
+class SharingView:
+    """Who shares a tile: `sharers` in words, statements that make `steps` and `part`, and the number of `parts`."""
+
+    sharers: str
+    statements: tuple[str, ...]
+    parts: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceView:
     """What the templates of device code and launch functions read.
 
@@ -24,6 +33,7 @@ class DeviceView:
     operand's edge. `columns` counts those of a tile of D, `sums` and `sum_names` are what an element of D is made of,
     in accumulators and in the epilogue; `box_sums` finds those of a box. `b_pointer` is a tuple of two for a gate.
     `tma_atoms` make the descriptors of A and B, `to_a` and `to_b` the smem that staged loads write.
+    `sharing` says who shares a tile, `unread` are the parameters that only other launch functions of the file read.
     `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
     computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
     `starts_apart`: tiles start at a k step of their own, `start`.
@@ -56,6 +66,8 @@ class DeviceView:
     boxes: tuple[str, ...]
     to_smem_atom: str
     k_steps: str
+    sharing: SharingView
+    unread: tuple[str, ...]
     units: str
     resident: str
     shares_units: bool

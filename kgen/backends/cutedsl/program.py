@@ -15,6 +15,7 @@ from kgen.backends.cutedsl.program_host import program_host_view
 from kgen.backends.cutedsl.words import variant_words
 from kgen.backends.program.dialect import HostSource, PartVariant, Product, ProductSource, ProgramDialect
 from kgen.backends.program.file import program_page
+from kgen.backends.program.workspace import workspace_types
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
@@ -35,7 +36,8 @@ def _product(source: ProductSource[GemmPlan]) -> Product:
     as_bytes = passed_as_bytes(source.plan.variants[0].form)
 
     def variant(v: GemmVariant) -> PartVariant:
-        types = signature(v, source.programs[v.case], shown, operands, source.made, shown[d])
+        workspace = workspace_types(source.plan.variants, v.case)
+        types = signature(v, source.programs[v.case], shown, operands, source.made, shown[d], workspace)
         return PartVariant(v.name, f"launch_{kind_of(v)}", f"rules_{kind_of(v)}", types.lines)
 
     return Product(

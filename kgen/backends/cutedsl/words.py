@@ -23,6 +23,12 @@ _LOADS = {
     "planes": "a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11 lo; these arrive by TMA, one "
     "producer warp; consumer warp groups sum hi hi' + 2^-11 (hi lo' + lo hi') with wgmma; a last kernel computes with "
     "fp32 FMA the tiles whose range two planes cannot hold",
+    "parts": "operands arrive by TMA; each CTA multiplies over a part of k with wgmma and writes its sums to a "
+    "workspace; a second kernel adds the parts up in the order of k, and stores",
+    "planes_parts": "a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11 lo; these arrive by TMA; "
+    "each CTA sums hi hi' + 2^-11 (hi lo' + lo hi') over a part of k with wgmma and writes its sums to a workspace; "
+    "the next kernel adds the parts up in the order of k, and stores; a last kernel computes with fp32 FMA the tiles "
+    "whose range two planes cannot hold",
     "staged": "operands pass through the registers of a producer warp group; consumer warp groups multiply with wgmma",
     "no_k": "there is nothing to sum, A and B are not read; 16 x 16 threads store what the epilogue makes of zeros",
     "simt": "fp32 FMA on operands in smem, 16 x 16 threads",
@@ -98,6 +104,7 @@ def variant_words(variant: GemmVariant, at: str = "") -> tuple[str, ...]:
     cluster = f"{candidate.value('cluster_m')}x{candidate.value('cluster_n')}"
     if variant.cluster_k > 1:
         cluster = f"{cluster}x{variant.cluster_k} (m, n, k)"
+    cluster += f", k in {variant.split_k} parts" if variant.split_k > 1 else ""
     tile = (
         f"  tile {candidate.size}, {candidate.number('stages')} stages, cluster {cluster}, "
         f"{candidate.number('threads')} threads, {candidate.number('smem_bytes')} bytes of smem,"

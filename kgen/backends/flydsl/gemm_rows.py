@@ -6,8 +6,9 @@ from math import gcd
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.fused import FusedTensor
-from kgen.backends.source.gemm_rows import constant_of, reasons_of, vector_of
+from kgen.backends.source.gemm_rows import constant_of, reasons_of
 from kgen.backends.source.gemm_views import FieldView, RowView
+from kgen.families.gemm.facts import vector_of
 from kgen.families.gemm.rules import bind_gemm
 from kgen.planning.plan_gemm import GemmPlan, GemmVariant
 from kgen.rules.specialise import kernel_rules

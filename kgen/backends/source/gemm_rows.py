@@ -1,7 +1,5 @@
 """The rows of a product's VARIANTS on every back-end: extents and strides of a case, and why a choice was made."""
 
-from math import gcd
-
 from kgen.backends.source.file_views import ValueView
 from kgen.backends.source.fused import FusedTensor
 from kgen.backends.source.gemm_views import CaseView, FieldView
@@ -73,10 +71,3 @@ def _group_stride(form: GemmForm) -> tuple[int, ...]:
 
 def _stride(access: OutputAccess) -> tuple[int, ...]:
     return (access.m, access.n, *access.batch)
-
-
-def vector_of(operand: MatrixAccess, outer: int, k: int, align: int) -> int:
-    """Return how many elements one load takes: as many as are contiguous, aligned and inside of the operand."""
-    if 1 not in (operand.k, operand.outer):
-        return 1
-    return gcd(max(align // operand.dtype.bytes, 1), k if operand.k == 1 else outer)

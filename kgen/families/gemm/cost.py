@@ -26,6 +26,9 @@ L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
+PART_COUPLING = (
+    0.2  # the same where CTAs multiply parts of k: most of their loads come from memory, at times of their own
+)
 
 # What it reads of the fitted numbers of a device file.
 FITTED = (
@@ -203,7 +206,8 @@ def _operand_traffic(columns: Columns, facts: GemmFacts, l2_megabytes: float, wa
 def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch) -> TileTime:
     """Return the time of one tile among all that its launch runs."""
     resources = _resources(columns, facts, device, launch)
-    coupling = 1 + CLUSTER_COUPLING * (columns["cluster_m"] * columns["cluster_n"] - 1)
+    loss = np.where(columns["split_k"] > 1, PART_COUPLING, CLUSTER_COUPLING)
+    coupling = 1 + loss * (columns["cluster_m"] * columns["cluster_n"] - 1)
     return TileTime(
         **resources,
         mainloop=coupling * _contended(*resources.values()) + _outside(columns, facts, device, launch),
@@ -278,9 +282,15 @@ def _load_latency(columns: Columns, facts: GemmFacts, device: Device) -> Array:
 
 
 def _sum_parts(columns: Columns, facts: GemmFacts, device: Device) -> Array:
-    """Return the time of writing all parts of a split along k, and of the kernel that sums them; 0 without a split."""
-    moved = 2 * facts.m * facts.n * facts.batch * PARTIAL_BYTES * columns["split_k"]
-    return np.where(columns["split_k"] > 1, moved / _memory_rate(device) + device.value("fitted.launch"), 0.0)
+    """Return the time of writing all parts of a split along k, and of the kernel that sums them; 0 without a split.
+
+    They come back from the L2 that all units share, where they fit: each of several dies reads what others wrote.
+    """
+    parts = facts.m * facts.n * facts.batch * PARTIAL_BYTES * columns["split_k"]
+    kept = L2_SHARE * device.value("quantities.l2") * 1e6 if device.value("quantities.dies") == 1 else 0.0
+    read_rate = np.where(parts <= kept, device.value("fitted.l2_bandwidth") * 1e6, _memory_rate(device))
+    times = parts / _memory_rate(device) + parts / read_rate + device.value("fitted.launch")
+    return np.where(columns["split_k"] > 1, times, 0.0)
 
 
 def _cut(columns: Columns, facts: GemmFacts, device: Device) -> Array:

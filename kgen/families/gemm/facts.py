@@ -80,3 +80,10 @@ def _stride_align(strides: tuple[int, ...], element_bytes: int, offset: int, bas
     return gcd(
         MAX_ALIGN_BYTES, max(base_align, element_bytes), offset * element_bytes, *(s * element_bytes for s in strides)
     )
+
+
+def vector_of(operand: MatrixAccess, outer: int, k: int, align: int) -> int:
+    """Return how many elements one load takes: as many as are contiguous, aligned and inside of the operand."""
+    if 1 not in (operand.k, operand.outer):
+        return 1
+    return gcd(max(align // operand.dtype.bytes, 1), k if operand.k == 1 else outer)

@@ -25,6 +25,7 @@ CHOICES: Mapping[str, tuple[Value, ...]] = {
     "products": (1, 2),
     "ieee": (0, 1),
     "in_place": (0, 1),
+    "dynamic": (0, 1),
 }
 # Lets that every ISA's gemm.rules defines: all that the cost model reads of a candidate besides its tile, cluster and
 # number of stages.
@@ -91,7 +92,8 @@ class GemmFacts:
     Bs, and D has half as many columns. `scale_k` counts the elements along k that share their scales, 0 without any;
     `a_scale_rows` and `b_scale_rows` the rows of an operand that do, 0 where all share them. `ieee`: fp32 operands are
     multiplied as they are. `in_place`: D is a tensor that the kernel reads, too. `groups`: how many Bs the rows of A
-    are dealt out to, in groups known at run time; 0 where there is one B for all of them.
+    are dealt out to, in groups known at run time; 0 where there is one B for all of them. `dynamic`: m or n is known at
+    run time only.
     """
 
     m: int
@@ -118,6 +120,7 @@ class GemmFacts:
     ieee: int = 0
     in_place: int = 0
     groups: int = 0
+    dynamic: int = 0
 
     def as_mapping(self) -> dict[str, Value | float]:
         """Return the facts by name."""
