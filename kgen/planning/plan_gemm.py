@@ -70,6 +70,11 @@ class GemmVariant(Variant):
         return _cuts(self.choice)
 
     @property
+    def overlaps(self) -> bool:
+        """Whether its kernels start while the kernel before them in the stream ends, and wait for its results."""
+        return self.choice.overlap_us > 0
+
+    @property
     def workspace(self) -> tuple[TensorType, ...]:
         """The tensors that its launch writes and reads: planes of both operands; scales and states of their rows."""
         if not self.cuts:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
+from kgen.backends.cutedsl.gemm_overlap import LAUNCH, TRIGGER, WAIT, overlaps
 from kgen.backends.cutedsl.gemm_planes import OF_FMA
 from kgen.backends.cutedsl.gemm_rows import has_parts, kind_of, shares_units
 from kgen.backends.cutedsl.gemm_types import IN_WORDS, PLANES, SIMT, Product, product_of, sum_dtype
@@ -73,26 +74,34 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         to_a=multiplied.written.format(smem="sA", layout="a_layout"),
         to_b=multiplied.written.format(smem="sB", layout="b_layout"),
         first_fused="*fused, " if fused else "",
+        wait=WAIT if overlaps(plan) else (),
+        trigger=TRIGGER if overlaps(plan) else (),
+        overlap=(f"{LAUNCH},",) if overlaps(plan) else (),
+        overlap_too=f", {LAUNCH}" if overlaps(plan) else "",
     )
 
 
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
-    if not shares_units(plan) and all(
-        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes")
-    ):
+    multicasts = all(_multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes"))
+    if multicasts and not shares_units(plan) and not overlaps(plan):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
         )
-    lines = [
-        "grid=(grid, 1, 1),",
-        "block=(threads(v), 1, 1),",
+    cluster = (
         "# a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long",
         "cluster=(cluster, 1, 1) if cluster > 1 else None,",
-        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
-    ]
+    )
     carveout = "preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem"
-    return (*lines, *([carveout] if shares_units(plan) else []), "stream=stream,")
+    return (
+        "grid=(grid, 1, 1),",
+        "block=(threads(v), 1, 1),",
+        *(("cluster=(cluster, 1, 1),",) if multicasts and not shares_units(plan) else cluster),
+        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
+        *([carveout] if shares_units(plan) else []),
+        "stream=stream,",
+        *([f"{LAUNCH},"] if overlaps(plan) else []),
+    )
 
 
 def _multicasts(variant: GemmVariant) -> bool:

@@ -1,6 +1,8 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
 from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
+from kgen.backends.cutedsl.gemm_overlap import FIELD as OVERLAPS_FIELD
+from kgen.backends.cutedsl.gemm_overlap import overlap_values, overlaps
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
 from kgen.backends.source.fused import FusedTensor
@@ -92,7 +94,8 @@ def fields_of(plan: GemmPlan, fused: tuple[FusedTensor, ...]) -> tuple[FieldView
     staged = _STAGED_FIELDS if "staged" in kinds else _VECTOR_FIELDS if "planes" in kinds else ()
     parts = _PART_FIELDS if has_parts(plan) else ()
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+    overlap = (OVERLAPS_FIELD,) if overlaps(plan) else ()
+    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *overlap, *store, *staged)
 
 
 def _offset_fields(fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
@@ -168,6 +171,7 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
         values += [ValueView(name, str(candidate.number(name))) for name in _OF_PARTS]
     if shares_units(plan):
         values.append(ValueView("resident", str(variant.resident)))
+    values += overlap_values(variant, plan)
     if variant.store_path == "tma":
         values.append(ValueView("store_n", str(candidate.number("store_n"))))
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))

@@ -27,6 +27,8 @@ class DeviceView:
     `planes` is "2 * " where a stage holds two planes of each operand; `sides` is ", sides" where only tiles are
     computed that planes cannot hold; `first_fused` are the views of `fused` in a tuple with more.
     `starts_apart`: tiles start at a k step of their own, `start`.
+    Where a kernel starts while the one before it ends, it waits (`wait`), lets the next one start (`trigger`), and says
+    so at its launch, in a line (`overlap`) or behind other arguments (`overlap_too`).
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
@@ -67,6 +69,10 @@ class DeviceView:
     to_a: str
     to_b: str
     start: str
+    wait: tuple[str, ...] = ()
+    trigger: tuple[str, ...] = ()
+    overlap: tuple[str, ...] = ()
+    overlap_too: str = ""
     planes: str = ""
     sides: str = ""
     first_fused: str = ""
