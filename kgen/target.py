@@ -63,6 +63,7 @@ UNITS: Mapping[str, Mapping[str, str]] = {
     },
     "fitted": {
         "launch": "us",  # start and end of a kernel, with the first tile's descriptors
+        "launch_overlap": "us",  # of it that a kernel saves which starts while the one before it in the stream ends
         "cluster_start": "us",  # more for each further CTA of a cluster
         "load_latency": "us",  # from the issue of a tile load to its arrival
         "outside_row": "ns",  # a row of a tile that a bulk load fills with zeros, in each k step
@@ -196,6 +197,7 @@ class MachineCode:
     memory_access: tuple[str, ...]  # of a thread to device memory; modifiers say how wide it is
     matrix_store: tuple[str, ...]  # registers of an MMA's result to shared memory
     cluster_store: tuple[str, ...]  # to the shared memory of another CTA of a cluster
+    grid_wait: tuple[str, ...]  # for the kernel before in the stream, while which this one may have started
     multiply_add: tuple[str, ...]  # fp32, on the ordinary cores
     spill_load: tuple[str, ...]
     spill_store: tuple[str, ...]

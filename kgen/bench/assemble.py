@@ -164,6 +164,7 @@ def _targets(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iter
         ("bulk stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
         ("multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
         ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
+        ("waits for the kernel before", expected.grid_waits, min((k.grid_waits for k in kernels), default=0)),
     )
     for what, wanted, count in counted:
         if wanted is not None:

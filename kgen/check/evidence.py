@@ -56,8 +56,8 @@ class KernelEvidence:
     greatest) argument of setmaxnreg. `assert_calls` are all calls to the outside of a cubin that imports the function
     of asserts: one to printf counts, too. `instructions_digest` is of the instructions alone. `access_bytes` are what
     a thread moves with its widest access to device memory, a bulk copy counted as the widest that there is.
-    `cluster_stores` go to the smem of other CTAs of a cluster. `wave` is what only an architecture of waves has, and
-    None elsewhere.
+    `cluster_stores` go to the smem of other CTAs of a cluster, `grid_waits` wait for the kernel before. `wave` is what
+    only an architecture of waves has, and None elsewhere.
     """
 
     kernel: str
@@ -77,6 +77,7 @@ class KernelEvidence:
     instructions_digest: str = ""
     access_bytes: int = 0
     cluster_stores: int = 0
+    grid_waits: int = 0
     registers: int = 0
     stack_bytes: int = 0
     local_bytes: int = 0

@@ -52,6 +52,7 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
         ("TMA stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
         ("TMA multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
         ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
+        ("waits for the kernel before", expected.grid_waits, min((k.grid_waits for k in kernels), default=0)),
     ):
         if stated is not None and stated != (count > 0):
             yield Finding(name, what, "at least one" if stated else "none", str(count))

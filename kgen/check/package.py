@@ -20,8 +20,9 @@ class Expectation:
     `mma` is the class of the matrix instructions ("HGMMA", "v_mfma", ...) or "none" when the variant must use none.
     `smem_bytes` is the dynamic shared memory of the launch, on CDNA all LDS of a workgroup; `threads` are those of one
     CTA. `access_bytes` is the width of the widest access to device memory that it must have. `cluster_stores` is of
-    stores into the smem of other CTAs of a cluster, `async_loads` of
-    loads from device memory into LDS past the registers, `waves_per_simd` how many waves a SIMD holds at least: CDNA.
+    stores into the smem of other CTAs of a cluster, `grid_waits` of each kernel's wait for the one before it,
+    `async_loads` of loads from device memory into LDS past the registers, `waves_per_simd` how many waves a SIMD holds
+    at least: CDNA.
     """
 
     variant: str
@@ -35,6 +36,7 @@ class Expectation:
     spills: int | None = None
     access_bytes: int | None = None
     cluster_stores: bool | None = None
+    grid_waits: bool | None = None
     async_loads: bool | None = None
     waves_per_simd: int | None = None
 
@@ -79,6 +81,7 @@ _KINDS: dict[str, type] = {
     "spills": int,
     "access_bytes": int,
     "cluster_stores": bool,
+    "grid_waits": bool,
     "async_loads": bool,
     "waves_per_simd": int,
 }

@@ -122,6 +122,7 @@ def _count(kernel: str, lines: list[str], code: MachineCode, imports_assert: boo
         traps=sites(code.trap),
         assert_calls=sites(code.external_call) if imports_assert else 0,
         cluster_stores=sites(code.cluster_store),
+        grid_waits=sites(code.grid_wait),
         access_bytes=max((_bytes_of(opcode, code) for opcode in opcodes), default=0),
     )
 

@@ -31,6 +31,7 @@ class Evidence:
     spills: int
     access_bytes: int | None  # of the widest access to device memory, for kernels that only move memory
     cluster_stores: bool = False  # into the smem of other CTAs of a cluster
+    grid_waits: bool = False  # each kernel waits for the one before it, while which it may have started
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ def _gemm_evidence(variant: GemmVariant, arch: Arch) -> Evidence:
         spills=_local_accesses(ops, candidate.number("acc_regs")),
         access_bytes=None,
         cluster_stores=variant.cluster_k > 1,
+        grid_waits=variant.overlaps,
     )
 
 

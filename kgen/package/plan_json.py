@@ -66,11 +66,9 @@ def _dynamic(plan: Plan) -> dict[str, object]:
 
 
 def _evidence(evidence: Evidence) -> dict[str, object]:
-    """Return what a variant's machine code must show; of stores across a cluster only where there are any."""
+    """Return what a variant's machine code must show; what few kernels have only where they have it."""
     stated = asdict(evidence)
-    if not evidence.cluster_stores:
-        del stated["cluster_stores"]
-    return stated
+    return {name: value for name, value in stated.items() if value or name not in ("cluster_stores", "grid_waits")}
 
 
 def _fixed(axis: FixedAxis) -> dict[str, object]:

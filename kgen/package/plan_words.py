@@ -94,6 +94,10 @@ def words(name: str) -> str:
     return {"dense_peak": f"dense peak {spelled}", "fitted": f"fitted {spelled}"}.get(section, spelled)
 
 
+def _order(variant: GemmVariant) -> str:
+    return f"{variant.choice.raster}{variant.choice.start_words}"
+
+
 def _variant_row(variant: Variant, case: str) -> VariantRow:
     choice, candidate = variant.choice, variant.choice.candidate
     has_smem = "smem_bytes" in dict(candidate.derived)
@@ -105,6 +109,6 @@ def _variant_row(variant: Variant, case: str) -> VariantRow:
         guard=str(variant.guard),
         choice=str(candidate),
         resources=f"{candidate.number('threads')} threads{smem}",
-        grid=f"{tiles}, tiles {variant.choice.raster}" if isinstance(variant, GemmVariant) else tiles,
+        grid=f"{tiles}, tiles {_order(variant)}" if isinstance(variant, GemmVariant) else tiles,
         predicted=f"{choice.time_us:.1f} us, bound by {choice.bound_by}",
     )

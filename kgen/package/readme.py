@@ -115,5 +115,7 @@ def _target(evidence: Evidence) -> str:
     stores = "bulk stores" if evidence.tma_stores else "no bulk stores"
     multicast = ", multicast" if evidence.multicast else ""
     sums = "; stores into the smem of other CTAs" if evidence.cluster_stores else ""
+    waits = "; waits for the kernel before it" if evidence.grid_waits else ""
     access = "" if evidence.access_bytes is None else f"; accesses of {evidence.access_bytes} bytes"
-    return f"{mma}; {loads}{multicast}; {stores}{sums}{access}; {evidence.threads} threads; {evidence.spills} spills"
+    moves = f"{loads}{multicast}; {stores}{sums}{waits}{access}"
+    return f"{mma}; {moves}; {evidence.threads} threads; {evidence.spills} spills"

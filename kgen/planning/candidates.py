@@ -6,6 +6,7 @@ The public results of `kgen solve` and the input of the plan.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kgen.families.gemm.cost import CUT_LAUNCHES
 from kgen.families.gemm.rules import bind_gemm
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning import TOP
@@ -95,9 +96,15 @@ class RankedGemm(RankedCandidate):
     candidate: GemmCandidate
     padding_efficiency: float
     raster: RasterOrder
+    overlap_us: float = 0.0  # that each of its kernels saves by starting while the one before it ends
 
     def __str__(self) -> str:
-        return f"{RankedCandidate.__str__(self)}, tiles {self.raster}"
+        return f"{RankedCandidate.__str__(self)}, tiles {self.raster}{self.start_words}"
+
+    @property
+    def start_words(self) -> str:
+        """Return how its kernels start, after a comma; nothing where they start when all before them have ended."""
+        return f", starts while the kernel before ends, {self.overlap_us:g} us earlier" if self.overlap_us else ""
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON object."""
@@ -105,6 +112,7 @@ class RankedGemm(RankedCandidate):
             **RankedCandidate.to_json(self),
             "padding_efficiency": self.padding_efficiency,
             "raster": self.raster.to_json(),
+            **({"overlap_us": self.overlap_us} if self.overlap_us else {}),
         }
 
 
@@ -152,10 +160,11 @@ def explain_gemm(facts: GemmFacts, device: Device, point: Mapping[str, Value]) -
 def _ranked(candidate: GemmCandidate, ranking: Ranking, row: int, dies: int) -> RankedGemm:
     tile, raster = ranking.tile, ranking.raster
     resources = {name: _us(getattr(tile, name)[row]) for name in RESOURCES}
-    others = {"sum_parts": tile.sum_parts[row], "cut": tile.cut[row]}
+    overlap = ranking.overlap[row]
+    others = {"sum_parts": tile.sum_parts[row], "cut": tile.cut[row] and tile.cut[row] - CUT_LAUNCHES * overlap}
     parts = {name: _us(time) for name, time in others.items() if time}
     starts = int(ranking.starts[row])
-    once = {"fill": _us(starts * tile.fill[row]), **parts, "launch": _us(tile.launch)}
+    once = {"fill": _us(starts * tile.fill[row]), **parts, "launch": _us(tile.launch - overlap)}
     exchange = {"exchange": _us(tile.exchange[row])} if tile.exchange[row] else {}
     per_tile = {"mainloop": _us(tile.mainloop[row]), **exchange, "epilogue": _us(tile.epilogue[row])}
     return RankedGemm(
@@ -168,6 +177,7 @@ def _ranked(candidate: GemmCandidate, ranking: Ranking, row: int, dies: int) -> 
         wave_efficiency=round(float(ranking.waves.efficiency[row]), 4),
         padding_efficiency=round(float(ranking.padding[row]), 4),
         raster=RasterOrder("m" if raster.along_m[row] else "n", int(raster.group[row]), dies),
+        overlap_us=_us(overlap),
     )
 
 

@@ -74,6 +74,11 @@ class GemmVariant(Variant):
         return _cuts(self.choice)
 
     @property
+    def overlaps(self) -> bool:
+        """Whether its kernels start while the kernel before them in the stream ends, and wait for its results."""
+        return self.choice.overlap_us > 0
+
+    @property
     def workspace(self) -> dict[str, TensorType]:
         """The tensors that its launch writes and reads beside D, by name.
 

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgen.families.gemm.cost import Launch, Raster, TileGrid, TileTime, choose_raster, completed, tile_grid, tile_time
+from kgen.families.gemm.cost import (
+    Launch,
+    Raster,
+    TileGrid,
+    TileTime,
+    choose_raster,
+    completed,
+    launches,
+    tile_grid,
+    tile_time,
+)
+from kgen.families.gemm.overlap import early_start
 from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.planning.choice import Preference, Preferences, order_of
 from kgen.planning.waves import GridWaves, cluster_slots, grid_waves
@@ -25,6 +36,7 @@ class Ranking:
     waves: GridWaves
     starts: np.ndarray  # how often CTAs start in turn: once where they are persistent
     tile: TileTime
+    overlap: np.ndarray  # what each kernel of the launch saves by starting while the one before it ends; 0 where none
     raster: Raster
     padding: np.ndarray  # share of the computed tiles' area that is inside of D
 
@@ -43,14 +55,17 @@ def rank_gemm(columns: Mapping[str, np.ndarray], facts: GemmFacts, device: Devic
     raster = choose_raster(columns, facts, device, waves.slots)
     active = np.minimum(waves.slots, grid.clusters) * grid.cluster_size
     side_by_side = np.minimum(grid.ctas_per_unit, np.maximum(ceil_div(grid.clusters, slots), 1))
-    tile = tile_time(columns, facts, device, Launch(raster, waves.waves, active, side_by_side))
+    launch = Launch(raster, waves.waves, active, side_by_side)
+    tile = tile_time(columns, facts, device, launch)
     starts = np.where(columns["cluster_k"] > 1, waves.waves, 1)
     per_tile = tile.mainloop + tile.exchange + tile.epilogue
     total = tile.launch + starts * tile.fill + tile.sum_parts + tile.cut + waves.waves * per_tile
+    overlap = early_start(columns, facts, device, launch, tile, total)
+    total = total - launches(columns) * overlap
     ctas = grid.clusters * grid.cluster_size
     area = ctas * columns["tile_m"] * columns["tile_n"] / (columns["split_k"] * columns["cluster_k"])
     padding = facts.m * facts.n * facts.batch / np.maximum(area, 1)
-    return Ranking(_preferences(columns, total), total, ctas, waves, starts, tile, raster, padding)
+    return Ranking(_preferences(columns, total), total, ctas, waves, starts, tile, overlap, raster, padding)
 
 
 def _cluster_slots(grid: TileGrid, device: Device) -> Numbers:

@@ -47,7 +47,7 @@ def _first(found: Candidates) -> RenderableType:
     waves = f"{first.waves} grid waves {first.wave_efficiency:.0%} full"
     if isinstance(first, RankedGemm):
         bound = f"one tile's mainloop {first.term('mainloop'):.2f} us, bound by {first.bound_by}: {each}"
-        waves = f"{waves}, tiles {first.raster}"
+        waves = f"{waves}, tiles {first.raster}{first.start_words}"
     else:
         bound = f"bound by {first.bound_by}, each alone: {each}"
     return Text(f"the first: predicted {first.time_us:.1f} us = {times}\n  {bound}\n  {waves}")

@@ -117,6 +117,15 @@ def test_sums_of_a_cluster_need_stores_across_it() -> None:
     assert findings(expected, of_kernel()) == ["tma: stores across the cluster: expected at least one, found 0"]
 
 
+def test_every_kernel_of_an_early_start_must_wait() -> None:
+    expected = replace(EXPECTED, grid_waits=True)
+    waiting, careless = of_kernel(grid_waits=1), of_kernel()
+    assert findings(expected, waiting) == []
+    both = replace(waiting, kernels=(*waiting.kernels, *careless.kernels))
+    for wrong in (careless, both):
+        assert "tma: waits for the kernel before: expected at least one, found 0" in findings(expected, wrong)
+
+
 def test_variants_and_plan_must_name_the_same() -> None:
     assert findings(EXPECTED) == ["tma: variant: expected a row of VARIANTS that compiles, found none"]
     extra = replace(of_kernel(), variant="extra")

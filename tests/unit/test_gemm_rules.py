@@ -194,7 +194,8 @@ def is_legal_by_hand(p: Mapping[str, int], store: str, facts: GemmFacts) -> bool
         return False
     if p["cluster_k"] > 1 and (p["cluster_m"] * p["cluster_n"] > 1 or facts.k < 64 * p["cluster_k"] - 63):
         return False
-    if p["swap"] and p["tile_n"] > 48:
+    few = 128 if facts.m < 256 and facts.m % 64 else 48
+    if p["swap"] and not (p["tile_n"] < facts.m + 16 and p["tile_n"] <= few):
         return False
     if p["split_k"] > 1:
         whole = p["cluster_k"] == 1 and p["swap"] == 0 and p["resident"] == 1

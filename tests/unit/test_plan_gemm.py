@@ -84,9 +84,9 @@ def test_a_tensor_that_is_both_operands_is_guarded_once() -> None:
     assert plan.variants[0].guard == Guard((("x", 16),))
 
 
-@pytest.mark.parametrize(("dtype", "k"), [(FP32, 64), (FP32, 0), (BF16, 0)])
-def test_fp32_and_products_over_nothing_take_the_fma_units(dtype: torch.dtype, k: int) -> None:
-    (variant,) = plan_of(form_of(product, e(128, k, dtype=dtype), e(k, 128, dtype=dtype))).variants
+@pytest.mark.parametrize("dtype", [FP32, BF16])
+def test_products_over_nothing_take_the_fma_units(dtype: torch.dtype) -> None:
+    (variant,) = plan_of(form_of(product, e(128, 0, dtype=dtype), e(0, 128, dtype=dtype))).variants
     assert (variant.load_path, variant.store_path, variant.guard) == ("simt", "direct", ANY)
 
 
@@ -236,9 +236,7 @@ def test_parts_of_sums_have_room_for_every_tile_that_runs() -> None:
 
 
 def test_cases_of_fp32_share_an_engine() -> None:
-    small = form_of(product, words(128, 64), words(64, 128))
     large = form_of(product, words(4096, 512), words(512, 4096))
-    assert [v.load_path for v in plan_of(small).variants] == ["simt"]
-    assert all(v.cuts for v in plan_of(small, large).variants)
+    assert all(v.cuts for v in plan_of(large).variants)
     empty = form_of(product, words(64, 0), words(0, 64))
     assert {v.load_path for v in plan_of(empty, large).variants} == {"simt"}  # there is nothing to cut

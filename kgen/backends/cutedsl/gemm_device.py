@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
 from kgen.backends.cutedsl.gemm_gate import approximates, b_pointers, fused_pointer, sums_view, tile_sections
+from kgen.backends.cutedsl.gemm_overlap import LAUNCH, TRIGGER, WAIT, overlaps
 from kgen.backends.cutedsl.gemm_parts import sharing, unread
 from kgen.backends.cutedsl.gemm_planes import OF_FMA
 from kgen.backends.cutedsl.gemm_rows import WRITES_PARTS, has_parts, kind_of, kinds_of, shares_units, writes_parts
@@ -81,27 +82,35 @@ def device_view(variant: GemmVariant, plan: GemmPlan, names: dict[str, str], ope
         ends=_pointer(names[form.groups.ends], form.groups.offset) if form.groups else "",
         b_part=sums.b_part,
         b_parts=sums.b_parts,
+        wait=WAIT if overlaps(plan) else (),
+        trigger=TRIGGER if overlaps(plan) else (),
+        overlap=(f"{LAUNCH},",) if overlaps(plan) else (),
+        overlap_too=f", {LAUNCH}" if overlaps(plan) else "",
     )
     return with_scales(view, form, scale_tensors(form, names, fused), kinds_of(plan), has_parts=has_parts(plan))
 
 
 def _launch_lines(plan: GemmPlan) -> tuple[str, ...]:
     """Return the arguments of the launch of the `tma` kernel."""
-    if not shares_units(plan) and all(
-        _multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes")
-    ):
+    multicasts = all(_multicasts(v) for v in plan.variants if kind_of(v) in ("tma", "gated", "planes"))
+    if multicasts and not shares_units(plan) and not overlaps(plan):
         return (
             "grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream",
         )
-    lines = [
-        "grid=(grid, 1, 1),",
-        "block=(threads(v), 1, 1),",
+    cluster = (
         "# a cluster of one CTA is none: as an attribute of the launch it makes starting a CTA several times as long",
         "cluster=(cluster, 1, 1) if cluster > 1 else None,",
-        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
-    ]
+    )
     carveout = "preferred_smem_carveout=100,  # percent: the CTAs of an SM share all of its smem"
-    return (*lines, *([carveout] if shares_units(plan) else []), "stream=stream,")
+    return (
+        "grid=(grid, 1, 1),",
+        "block=(threads(v), 1, 1),",
+        *(("cluster=(cluster, 1, 1),",) if multicasts and not shares_units(plan) else cluster),
+        "min_blocks_per_mp=v.resident," if shares_units(plan) else "min_blocks_per_mp=1,",
+        *([carveout] if shares_units(plan) else []),
+        "stream=stream,",
+        *([f"{LAUNCH},"] if overlaps(plan) else []),
+    )
 
 
 def _multicasts(variant: GemmVariant) -> bool:

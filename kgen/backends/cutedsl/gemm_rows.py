@@ -1,6 +1,8 @@
 """The rows of VARIANTS: a case's extents and strides, and the choices of a variant, each with its reason."""
 
 from kgen.backends.cutedsl.gemm_dynamic import EXCHANGED_FIELD, mixes
+from kgen.backends.cutedsl.gemm_overlap import FIELD as OVERLAPS_FIELD
+from kgen.backends.cutedsl.gemm_overlap import overlap_values, overlaps
 from kgen.backends.cutedsl.gemm_scales import ScaleTensor, scale_fields
 from kgen.backends.source.file_text import rules_view
 from kgen.backends.source.file_views import RulesView, ValueView
@@ -115,7 +117,8 @@ def fields_of(
     parts = _PART_FIELDS if has_parts(plan) else ()
     parts = (*parts, _SPLIT_FIELD) if writes_parts(plan) else parts
     resident = (_RESIDENT_FIELD,) if shares_units(plan) else ()
-    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *store, *staged)
+    overlap = (OVERLAPS_FIELD,) if overlaps(plan) else ()
+    return (*problem, *extra, *exchanged, *tile, *_WGMMA_FIELDS, *parts, *resident, *overlap, *store, *staged)
 
 
 def _offset_fields(fused: tuple[FusedTensor, ...]) -> tuple[FieldView, ...]:
@@ -208,6 +211,7 @@ def _wgmma_values(variant: GemmVariant, plan: GemmPlan) -> tuple[ValueView, ...]
         values.append(ValueView("split_k", str(variant.split_k)))
     if shares_units(plan):
         values.append(ValueView("resident", str(variant.resident)))
+    values += overlap_values(variant, plan)
     if variant.store_path == "tma":
         values.append(ValueView("store_n", str(candidate.number("store_n"))))
         values.append(ValueView("store_buffers", str(STORE_BUFFERS)))

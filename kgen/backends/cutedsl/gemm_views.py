@@ -40,6 +40,8 @@ class DeviceView:
     `scales` is ", scales" where operands have scales; the sums then take `of_tile`, or `of_part` where a cluster splits
     k, besides: which tile it is. `scale_of_a` and `scale_of_b` compute what multiplies an element, at the k step
     `k_of_step` of those in `k_order`.
+    Where a kernel starts while the one before it ends, it waits (`wait`), lets the next one start (`trigger`), and says
+    so at its launch, in a line (`overlap`) or behind other arguments (`overlap_too`).
 
     Where an extent is known at run time, the kernel takes it beside the row (`extent`, with a comma), a launch hands
     both over (`row`), and each of them begins with statements that put one into the other (`in_row`).
@@ -85,6 +87,10 @@ class DeviceView:
     to_a: str
     to_b: str
     start: str
+    wait: tuple[str, ...] = ()
+    trigger: tuple[str, ...] = ()
+    overlap: tuple[str, ...] = ()
+    overlap_too: str = ""
     planes: str = ""
     sides: str = ""
     scales: str = ""

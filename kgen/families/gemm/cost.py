@@ -25,6 +25,7 @@ GROUP_TILES = 16  # of a group of rows that are walked side by side: as many row
 L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
+CUT_LAUNCHES = 2  # beside the product of planes: the kernel that cuts both operands, and the one that looks after it
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
 PART_COUPLING = (
     0.2  # the same where CTAs multiply parts of k: most of their loads come from memory, at times of their own
@@ -299,8 +300,13 @@ def _cut(columns: Columns, facts: GemmFacts, device: Device) -> Array:
     Each operand is read twice, for its rows' largest values first; the planes have as many bytes as it.
     """
     moved = 3 * (facts.m + facts.n) * facts.k * facts.in_bytes * facts.batch
-    kernels = 3 * device.value("fitted.launch")
+    kernels = CUT_LAUNCHES * device.value("fitted.launch")
     return np.where(columns["planes"] > 0, moved / _memory_rate(device) + kernels, 0.0)
+
+
+def launches(columns: Columns) -> Array:
+    """Return how many kernels run in turn."""
+    return np.where(columns["planes"] > 0, 1 + CUT_LAUNCHES, 1)
 
 
 def _exchange(columns: Columns, device: Device) -> Array:
