@@ -25,6 +25,7 @@ GROUP_TILES = 16  # of a group of rows that are walked side by side: as many row
 L2_SHARE = 0.8  # of the L2 that operands may fill before they evict one another
 CONTENTION = 8  # exponent of the generalised mean that joins resources: near the slowest, worse when several are busy
 OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
+OUTSIDE_SERIAL = 0.4  # of the time of rows outside: the rest is the loads', which a memory that is busier hides
 CUT_LAUNCHES = 2  # beside the product of planes: the kernel that cuts both operands, and the one that looks after it
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
 PART_COUPLING = (
@@ -211,7 +212,7 @@ def tile_time(columns: Columns, facts: GemmFacts, device: Device, launch: Launch
     coupling = 1 + loss * (columns["cluster_m"] * columns["cluster_n"] - 1)
     return TileTime(
         **resources,
-        mainloop=coupling * _contended(*resources.values()) + _outside(columns, facts, device, launch),
+        mainloop=coupling * _contended(*resources.values()) + OUTSIDE_SERIAL * _outside(columns, facts, device, launch),
         exchange=_exchange(columns, device),
         epilogue=_epilogue(columns, facts, device, launch.active),
         fill=_fill(columns, facts, device, launch.active),
@@ -233,10 +234,11 @@ def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launc
     staged = columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
     arrival = _load_latency(columns, facts, device) / np.maximum(columns["stages"] - 1, 1)
     chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
+    outside = _outside(columns, facts, device, launch)
     return {
         "mma": k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us,
         "smem": k_steps * smem_bytes / smem_rate / boost,
-        "l2": k_steps * _l2_step(columns, facts, device, launch.active),
+        "l2": k_steps * _l2_step(columns, facts, device, launch.active) + (1 - OUTSIDE_SERIAL) * outside,
         "memory": _memory(facts, device, launch),
         "latency": k_steps * np.maximum(arrival, chain),
         "staged": k_steps * staged,
