@@ -4,7 +4,7 @@
     python benchmarks/grouped.py --packages FOLDER --out RECORDS   measure them
 
 Each row takes one of the groups by chance. Both arms run in one process, as CUDA-graph replays forth and back. Of the
-gate, torch's arm is its product and what Inductor would fuse behind it: two kernels.
+gate, torch's arm is eager: its product, and two kernels behind it.
 """
 
 import argparse

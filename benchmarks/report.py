@@ -168,6 +168,21 @@ def gated(record: Record) -> str:
     return f"m, n of both products, k: {words}; bf16.\n\n" + table(head, rows)
 
 
+def grouped(record: Record) -> str:
+    """Products of rows in groups against torch's kernel, a shape a row."""
+    head = ("product", "rows, groups, n, k", "kgen us", "torch us", "torch / kgen", "TFLOP/s", "rel_err")
+    rows = []
+    for row in record["rows"]:
+        kind, *extents = row["shape"].split("_")
+        ratio = "{:.3f} [{:.3f}, {:.3f}]".format(*row["torch / kgen"])
+        figures = (f"{row['us']:.1f}", f"{row['torch_us']:.1f}", ratio, f"{row['tflops']:.0f}", f"{row['rel_err']:.1e}")
+        rows.append((kind, ", ".join(extents), *figures))
+    words = (
+        "Each row takes a group by chance. rel_err is the distance to torch's result, which rounds a gate's product."
+    )
+    return f"{words}\n\n{table(head, rows)}"
+
+
 def random_gemms(record: Record) -> str:
     """Random products and behaviours."""
     problems = [row for row in record["rows"] if "paths" in row]
@@ -272,6 +287,7 @@ PARTS: dict[str, tuple[str, str, Callable[[Record], str]]] = {
     ),
     "gemm_int8": ("int8 products against torch._int_mm", "benchmarks/gemm.py --dtype int8", comparison),
     "gated_bfloat16": ("A gate in one kernel, bf16", "benchmarks/gated.py --packages FOLDER", gated),
+    "grouped_bfloat16": ("Rows in groups, bf16", "benchmarks/grouped.py --packages FOLDER", grouped),
     "gemm_candidates_bfloat16": ("Predicted and measured times", "benchmarks/gemm.py --candidates 8", candidates),
     "gemm_host": ("Host time per call", "benchmarks/gemm.py --host", host),
     "memory_bound": ("Memory-bound kernels", "benchmarks/memory_bound.py", memory_bound),
