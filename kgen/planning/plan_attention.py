@@ -47,8 +47,11 @@ class AttentionVariant(Variant):
 
     @property
     def ranges_keys(self) -> bool:
-        """Whether a kernel before this one finds the keys of each row block by the numbers of their sequences."""
-        return not self.few_rows and self.form.sequences is not None
+        """Whether a kernel before this one finds the keys of each row block by the numbers of their sequences.
+
+        Where a number in memory bounds the keys, tiles stop at that one alone.
+        """
+        return not self.few_rows and self.form.sequences is not None and self.form.length is None
 
     @property
     def workspace(self) -> Mapping[str, TensorType]:

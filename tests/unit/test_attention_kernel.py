@@ -12,9 +12,15 @@ from typing import Any
 
 import attention_specs
 import pytest
+import torch
+import torch.nn.functional as F
+from emitted_specs import INT32, e
 
 from kgen.backends.cutedsl.attention_device import modifies
 from kgen.backends.cutedsl.attention_lengths import measured, printed_form
+from kgen.frontend.importers import spec_from_callable
+from kgen.pipeline import run
+from kgen.target import load_device
 
 PLAIN = ("tile_of",)
 TILED = tuple(n for n in attention_specs.TILES if not attention_specs.variant_of(n).few_rows)
@@ -205,6 +211,18 @@ def test_the_keys_of_a_row_block_are_found_by_a_kernel_before() -> None:
     assert attention_specs.variant_of("sequences").workspace["ranges"].static_shape == (5, 4)
     assert kernel.index("find_ranges(v, mRanges, fused).launch(") < kernel.index("attention(v, blocks, tma_q, mQ")
     assert "2**31 - 1), -(2**31)))" in attention_specs.files_of("sequences_causal")["kernel.py"]  # int64
+
+
+def test_where_a_length_bounds_the_keys_tiles_stop_at_that_one_alone() -> None:
+    def attention(q, k, v, ids, lengths):
+        keep = (ids[:, None] == ids) & (torch.arange(k.shape[2], device=k.device) < lengths[:, None, None])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep[:, None])
+
+    tensors = (*(e(2, 4, 300, 64) for _ in range(3)), e(300, dtype=INT32), e(2, dtype=INT32))
+    made = dict(run(spec_from_callable(attention, tensors, name="both"), load_device("h200")).made)
+    (variant,) = made["plan"].variants
+    assert variant.form.sequences and variant.form.length and not variant.workspace
+    assert "v.length_of(mLengths, batch)" in made["render"]["kernel.py"]
 
 
 def test_bounds_alone_leave_the_scale_in_the_exponent() -> None:
