@@ -38,8 +38,8 @@ def test_all_compile_as_planned(results: dict[str, CheckResult]) -> None:
 
 
 def product_of(variant: GemmVariant, evidence: VariantEvidence) -> KernelEvidence:
-    """Return the kernel that multiplies: of one that cuts its operands the one on tensor cores, else the only one."""
-    if variant.cuts:
+    """Return the kernel that multiplies: of several the one on tensor cores."""
+    if variant.cuts or variant.split_k > 1:
         (kernel,) = (kernel for kernel in evidence.kernels if kernel.mma)
     else:
         (kernel,) = evidence.kernels

@@ -105,8 +105,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (512, 1),
 }
 VARIANTS = (
-    # predicted 36.6 us, bound by l2: 1 grid waves, 97% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 36.6 us
+    # predicted 34.8 us, bound by memory: 1 grid waves, 97% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x128x64, predicted 34.8 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,

@@ -120,8 +120,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (256, 1),
 }
 VARIANTS = (
-    # predicted 1073.8 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 1074.1 us
+    # predicted 1071.1 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x128x64, predicted 1071.5 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
@@ -146,8 +146,8 @@ VARIANTS = (
         a_pieces=1,
         b_pieces=64,
     ),
-    # predicted 1073.8 us, bound by memory: 1 grid waves, 100% full; any base address
-    # next best: 128x128x64, predicted 1111.2 us
+    # predicted 1071.1 us, bound by memory: 1 grid waves, 100% full; any base address
+    # next best: 128x128x64, predicted 1110.2 us
     Variant(
         name="default_tma_any",
         **CASE_DEFAULT,
@@ -306,6 +306,11 @@ def rules_planes_parts(v):
             "8 * split_k <= ceil_div(k, tile_k) when split_k > 1",
             v.split_k <= 1 or 8 * v.split_k <= -(-524288 // v.tile_k),
             "parts of fewer k steps do not pay for writing their sums",
+        ),
+        (
+            "stages >= 3 when split_k > 1 and in_dtype == fp32",
+            v.split_k <= 1 or v.stages >= 3,
+            "with two stages a k step of planes takes as long as its loads and its products together",
         ),
         (
             "row_bytes == 128 when load_path in {tma, staged}",

@@ -28,9 +28,8 @@ OUTSIDE_SLACK = 8  # rows of a tile outside of D that bulk loads fill at no cost
 OUTSIDE_SERIAL = 0.4  # of the time of rows outside: the rest is the loads', which a memory that is busier hides
 CUT_LAUNCHES = 2  # beside the product of planes: the kernel that cuts both operands, and the one that looks after it
 CLUSTER_COUPLING = 0.015  # loss for each further CTA whose stage a multicast has to wait for
-PART_COUPLING = (
-    0.2  # the same where CTAs multiply parts of k: most of their loads come from memory, at times of their own
-)
+PART_COUPLING = 0.2  # the same where CTAs multiply parts of k, whose loads come from memory at times of their own
+PART_REQUESTS = 0.8  # of the L2's time, where CTAs that multiply one part of k ask one L2 for the same rows at once
 
 # What it reads of the fitted numbers of a device file.
 FITTED = (
@@ -232,13 +231,15 @@ def _resources(columns: Columns, facts: GemmFacts, device: Device, launch: Launc
     smem_rate = device.arch.limit("smem_bytes_per_cycle").value
     smem_bytes = (columns["smem_read_bytes"] + columns["stage_bytes"]) * launch.ctas_per_unit
     staged = columns["staged_elements"] * launch.ctas_per_unit / (device.value("fitted.staged_rate") * 1e3)
+    asks_at_once = (columns["split_k"] > 1) & (device.value("quantities.dies") == 1)
+    requests = np.where(asks_at_once, PART_REQUESTS, 1.0)
     arrival = _load_latency(columns, facts, device) / np.maximum(columns["stages"] - 1, 1)
     chain = columns["mma_chain"] * device.value("fitted.mma_latency") / boost
     outside = _outside(columns, facts, device, launch)
     return {
         "mma": k_steps * (tensor + simt) * launch.ctas_per_unit / cycles_per_us,
         "smem": k_steps * smem_bytes / smem_rate / boost,
-        "l2": k_steps * _l2_step(columns, facts, device, launch.active) + (1 - OUTSIDE_SERIAL) * outside,
+        "l2": k_steps * _l2_step(columns, facts, device, launch.active) * requests + (1 - OUTSIDE_SERIAL) * outside,
         "memory": _memory(facts, device, launch),
         "latency": k_steps * np.maximum(arrival, chain),
         "staged": k_steps * staged,
