@@ -158,7 +158,7 @@ def rules_tma(v):
     threads = 128 * (consumer_wgs + 1)
     wg_tile_n = v.tile_n / v.wg_n
     acc_regs = 2 * v.tile_m * v.tile_n / (128 * v.wg_m * v.wg_n)
-    shared_columns = math.gcd(v.tile_n, 128)
+    shared_columns = gcd(v.tile_n, 128)
     scale_regs = v.tile_n / shared_columns if shared_columns % 8 == 0 else v.tile_n / 4
     acc_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
@@ -307,7 +307,7 @@ def rules_staged(v):
     threads = 128 * (consumer_wgs + 1)
     wg_tile_n = v.tile_n / v.wg_n
     acc_regs = 2 * v.tile_m * v.tile_n / (128 * v.wg_m * v.wg_n)
-    shared_columns = math.gcd(v.tile_n, 128)
+    shared_columns = gcd(v.tile_n, 128)
     scale_regs = v.tile_n / shared_columns if shared_columns % 8 == 0 else v.tile_n / 4
     acc_limit = 128 if consumer_wgs == 3 else 216
     thread_regs = min(255, 65536 / threads) // 8 * 8
