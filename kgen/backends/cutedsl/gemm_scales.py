@@ -38,7 +38,7 @@ class ScaleTensor:
 
 
 def scale_tensors(form: GemmForm, names: dict[str, str], fused: Sequence[FusedTensor]) -> tuple[ScaleTensor, ...]:
-    """Return the scales of A, then those of B; a name that the epilogue's tensors or the matrices have gets a number."""
+    """Return the scales of A, then those of B, under names that neither matrices nor the epilogue's tensors have."""
     taken = {*_MATRICES, *(f.name for f in fused)}
     found: list[ScaleTensor] = []
     for scale in form.scales:
@@ -109,7 +109,7 @@ def with_scales(
 
 
 def joined_scales(view: DeviceView, written: DeviceView, exchanged: DeviceView) -> DeviceView:
-    """Return a view of rows as written and of exchanged ones, whose texts about scales ask the row where they differ."""
+    """Return a view of rows as written and of exchanged ones: texts about scales that differ ask the row."""
     if not written.scales:
         return view
     *views, packed = written.fused_views
@@ -151,4 +151,7 @@ def _factor(tensors: Sequence[ScaleTensor], first: int) -> tuple[str, ...]:
         lines.append(f"x{i} = {loaded(element, t.scale.dtype)}")
     for t in tensors:
         lines += print_ops(t.scale.ops.ops, names, types)
-    return (*lines, f"return {' * '.join(names[t.scale.ops.result] for t in tensors) or '1.0'}")
+    result = " * ".join(names[t.scale.ops.result] for t in tensors) or "1.0"
+    if lines and lines[-1].startswith(f"{result} = "):
+        return (*lines[:-1], lines[-1].replace(f"{result} =", "return", 1))
+    return (*lines, f"return {result}")

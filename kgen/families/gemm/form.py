@@ -2,7 +2,8 @@
 
     D[batch, m, n] = epilogue( sum_k input_ops(A)[batch, m, k] * input_ops(B)[batch, n, k] )
 
-Elements of A and B may have scales, which are constant over runs of k. A gate has a second product, of the same A and a B of its own; its epilogue takes the sums of both.
+Elements of A and B may have scales, which are constant over runs of k. A gate has a second product, of the same A and a
+B of its own; its epilogue takes the sums of both.
 
 All strides and offsets are in elements of their tensor. A batch stride of None means that the operand is the same for
 all of that mode; a stride of 0 in an epilogue tensor means that it is broadcast along that mode.

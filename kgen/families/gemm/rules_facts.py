@@ -89,8 +89,8 @@ class GemmFacts:
     `epilogue_load_bytes` counts what the epilogue reads per element of D.
     `promo` is 2 where accumulation keeps a second copy. `products` is 2 for a gate: n and tile_n count the rows of both
     Bs, and D has half as many columns. `scale_k` counts the elements along k that share their scales, 0 without any;
-    `a_scale_rows` and `b_scale_rows` the rows of an operand that do, 0 where all share them. `ieee`: fp32 operands are multiplied as they are. `in_place`: D is a tensor that
-    the kernel reads, too.
+    `a_scale_rows` and `b_scale_rows` the rows of an operand that do, 0 where all share them. `ieee`: fp32 operands are
+    multiplied as they are. `in_place`: D is a tensor that the kernel reads, too.
     """
 
     m: int

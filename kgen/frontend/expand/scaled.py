@@ -18,7 +18,7 @@ _COVERED = (
 
 
 def _scaled_mm(b: Builder, c: Call) -> Results:
-    """Operands widened, multiplied, and scaled before that or after it; use_fast_accum asks for less than kernels give."""
+    """Operands widened, multiplied, and scaled before or after; use_fast_accum asks for less than kernels give."""
     left, right = c.ref("self"), c.ref("mat2")
     (rows, depth), columns = b.shape(left), b.shape(right)[1]
     scales = c.ref("scale_a"), c.ref("scale_b")
