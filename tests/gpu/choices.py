@@ -114,6 +114,18 @@ def scaled_bytes(
     return scaled(of_bytes(a, b), rows, columns, residual)
 
 
+def of_blocks(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
+    """A product of fp8 operands with a scale for each 1 x 128 of A and each 128 x 128 of B."""
+    columns = blocks.repeat_interleave(128, 0)[: b.shape[1]].repeat_interleave(128, 1)
+    return (a.to(torch.float32) * rows.repeat_interleave(128, 1)) @ (b.to(torch.float32) * columns.T)
+
+
+def of_runs(a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """A product of fp8 operands with a scale for each 128 of k of a row of A and of a column of B, a bf16 result."""
+    scales = rows.repeat_interleave(128, 1), columns.repeat_interleave(128, 0)
+    return ((a.to(torch.float32) * scales[0]) @ (b.to(torch.float32) * scales[1])).to(torch.bfloat16)
+
+
 def scaled_integers(
     a: torch.Tensor, b: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, residual: torch.Tensor
 ) -> torch.Tensor:
@@ -127,6 +139,8 @@ FEW_ROWS = (((13, 2080), False), ((2080, 1544), True))
 DEEP = (((136, 8208), False), ((8208, 264), True))
 GATED = (((640, 512), False), ((512, 1040), True), ((1040,), False), ((640, 520), False))
 FUSED = (((640, 512), False), ((512, 1024), True), ((1024,), False), ((640, 1), False), ((640, 1024), False))
+BLOCKS = (((333, 1024), False), ((1024, 720), True))
+FEW_BLOCKS = (((13, 2048), False), ((2048, 1544), True))
 FP8, WORDS = ("float8_e4m3fn",), ("float32", "tf32")
 PRODUCTS = {
     "aligned": Product(plain, (((512, 1024), False), ((1024, 768), True))),
@@ -147,6 +161,9 @@ PRODUCTS = {
     "gated-integers": Product(gated_integers, GATED[:3], (2,), ("int8",)),
     "bytes": Product(of_bytes, ALIGNED, dtypes=FP8),
     "bytes-scaled": Product(scaled_bytes, SCALED, (2, 3, 4), FP8),
+    "bytes-blocks": Product(of_blocks, (*BLOCKS, ((333, 8), False), ((6, 8), False)), (2, 3), FP8),
+    "bytes-runs": Product(of_runs, (*BLOCKS, ((333, 8), False), ((8, 720), False)), (2, 3), FP8),
+    "bytes-blocks-few-rows": Product(of_blocks, (*FEW_BLOCKS, ((13, 16), False), ((13, 16), False)), (2, 3), FP8),
     "bytes-mn-major": Product(of_bytes, (((333, 512), False), ((512, 336), False)), dtypes=FP8),
     "integers": Product(of_integers, ALIGNED, dtypes=("int8",)),
     "integers-scaled": Product(scaled_integers, SCALED, (2, 3, 4), ("int8",)),

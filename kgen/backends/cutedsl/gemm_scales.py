@@ -151,4 +151,7 @@ def _factor(tensors: Sequence[ScaleTensor], first: int) -> tuple[str, ...]:
         lines.append(f"x{i} = {loaded(element, t.scale.dtype)}")
     for t in tensors:
         lines += print_ops(t.scale.ops.ops, names, types)
-    return (*lines, f"return {' * '.join(names[t.scale.ops.result] for t in tensors) or '1.0'}")
+    result = " * ".join(names[t.scale.ops.result] for t in tensors) or "1.0"
+    if lines and lines[-1].startswith(f"{result} = "):
+        return (*lines[:-1], lines[-1].replace(f"{result} =", "return", 1))
+    return (*lines, f"return {result}")
