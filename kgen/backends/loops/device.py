@@ -90,7 +90,7 @@ def device_text(
             template = "resident" if schedule in HELD else schedule
             view = _reduction_view(signature, body, schedule)
     entered = (dialect.entered.format(names[t]) for t in tensors_of(problem) if dialect.entered and t not in far)
-    view = replace(view, accesses=(*view.accesses, *entered))
+    view = replace(view, accesses=(*dialect.begins, *view.accesses, *entered))
     text = render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
     launch, launch_text = _launch(name, names, problem, dialect)
     return DeviceText(name, text, launch, launch_text, body.reductions.joins(), tuple(body.symbols.accesses))
