@@ -2,7 +2,8 @@
 
 Measured on H200 (`benchmarks/memory_bound.py`): kernels that write what they read gain 2 to 4 % where reads stay, for
 then it is what they have written that leaves the L2, in long runs. What is read once and never written beside gains up
-to 2 % where it leaves at once, unless another kernel reads it then and it fits. Neither concerns kernels whose tensors stay in the L2 for the next kernel.
+to 2 % where it leaves at once, unless another kernel reads it then and it fits. Neither concerns kernels whose tensors
+stay in the L2 for the next kernel.
 """
 
 from collections.abc import Set
