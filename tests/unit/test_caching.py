@@ -48,11 +48,18 @@ def test_what_all_rows_share_says_nothing() -> None:
     assert told(norm, (32768, 4096), (4096,)) == {"x": Eviction.LAST}
 
 
-@pytest.mark.parametrize(("later", "expected"), [((), {"x": Eviction.FIRST}), (("x",), {})])
-def test_what_is_read_once_leaves_unless_a_kernel_after_it_reads_it(
-    later: tuple[str, ...], expected: dict[str, Eviction]
-) -> None:
-    assert told(lambda x: x.sum(-1), (8192, 32768), schedule="streamed", later=later) == expected
+def test_what_is_read_once_leaves_unless_a_kernel_after_it_finds_it_there() -> None:
+    def three(x, y, z):  # of 45 MB each, where the L2 has 60
+        return (x * y * z).sum(-1)
+
+    shapes = ((2048, 11008),) * 3
+    assert told(three, *shapes, schedule="streamed", later=("x", "z")) == {"y": Eviction.FIRST}
+    assert told(three, *shapes, schedule="streamed") == dict.fromkeys("xyz", Eviction.FIRST)
+
+
+@pytest.mark.parametrize("later", [(), ("x",)])
+def test_what_does_not_fit_leaves_whoever_reads_it_then(later: tuple[str, ...]) -> None:
+    assert told(lambda x: x.sum(-1), (8192, 32768), schedule="streamed", later=later) == {"x": Eviction.FIRST}
 
 
 def test_what_fits_the_l2_may_stay_there_for_the_next_kernel() -> None:

@@ -73,6 +73,10 @@ def test_every_field_is_read(template: str, view: type, folder: str) -> None:
     assert unread_fields(f"{folder}/{template}.py.j2", view) == ()
 
 
+def test_every_field_of_an_early_launch_is_read() -> None:
+    assert unread_fields(f"{CUTEDSL_LOOPS.folder}/launch_early.py.j2", LaunchView) == ()
+
+
 def unread_of(template: str) -> set[str]:
     return {name.removeprefix("LoopKernelView.") for name in unread_fields(template, LoopKernelView)}
 
@@ -85,6 +89,21 @@ def test_every_field_of_a_reduction_is_read_by_some_template(folder: str) -> Non
     has_staged = folder == CUTEDSL_LOOPS.folder
     assert resident == ({"chunk"} if has_staged else {"chunk"} | staging | ahead)
     assert streamed == staging | ahead
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_kernel_that_starts_early_waits_before_it_touches_memory(name: str) -> None:
+    text, lines = loop_specs.files_of(name)["kernel.py"], lines_of(name)
+    variant, *_ = loop_specs.plan_of(name).variants
+    waits = [at for at, line in enumerate(lines) if line.startswith("cute.arch.griddepcontrol_wait()")]
+    assert len(waits) == variant.starts_early
+    assert not any("v.accesses" in line for at in waits for line in lines[:at])
+    assert text.count("use_pdl=True") == text.count("griddepcontrol_wait()")
+
+
+def test_reductions_of_few_ctas_start_early_and_pointwise_kernels_do_not() -> None:
+    early = {name: loop_specs.plan_of(name).variants[0].starts_early for name in ("softmax", "column_sum", "odd_rows")}
+    assert early == {"softmax": True, "column_sum": True, "odd_rows": False}
 
 
 # Rows: the threads of a row lie along it.

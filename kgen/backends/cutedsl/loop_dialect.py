@@ -36,6 +36,10 @@ CUTEDSL_LOOPS: Final = LoopDialect(
     variant_parameter="v: cutlass.Constexpr",
     tensor_parameter="{0}",
     entered="",
+    begins=(
+        "cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow",
+        "cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there",
+    ),
     most_bytes=None,
     given={
         dtype: f"{{0}} = cute.make_tensor(cute.recast_ptr({{0}}.iterator, dtype={memory(dtype)}), {{0}}.layout)"

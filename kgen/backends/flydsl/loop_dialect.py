@@ -71,6 +71,7 @@ def flydsl_loops(arch: Arch) -> LoopDialect:
         variant_parameter="v: fx.Constexpr[tuple]",
         tensor_parameter="{0}: fx.Tensor",
         entered="{0} = bounded({0})",
+        begins=(),
         most_bytes=MOST_BYTES,
         given={},
         has_scalars=False,

@@ -90,9 +90,10 @@ def device_text(
             template = "resident" if schedule in HELD else schedule
             view = _reduction_view(signature, body, schedule)
     entered = (dialect.entered.format(names[t]) for t in tensors_of(problem) if dialect.entered and t not in far)
-    view = replace(view, accesses=(*view.accesses, *entered))
+    begins = dialect.begins if variant.starts_early else ()
+    view = replace(view, accesses=(*begins, *view.accesses, *entered))
     text = render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
-    launch, launch_text = _launch(name, names, problem, dialect)
+    launch, launch_text = _launch(name, names, problem, dialect, "launch_early" if begins else "launch")
     return DeviceText(name, text, launch, launch_text, body.reductions.joins(), tuple(body.symbols.accesses))
 
 
@@ -102,7 +103,9 @@ def _is_far(type_: TensorType, dialect: LoopDialect) -> bool:
     return dialect.most_bytes is not None and (last + 1) * type_.dtype.bytes > dialect.most_bytes
 
 
-def _launch(function: str, names: dict[str, str], problem: Problem, dialect: LoopDialect) -> tuple[str, str]:
+def _launch(
+    function: str, names: dict[str, str], problem: Problem, dialect: LoopDialect, template: str
+) -> tuple[str, str]:
     """Return name and text of the function that launches a device function."""
     tensors = tuple(names[t] for t in tensors_of(problem))
     given = (
@@ -110,7 +113,7 @@ def _launch(function: str, names: dict[str, str], problem: Problem, dialect: Loo
     )
     call = bracketed(f"launched = {function}(", ("v", *tensors), ")", indent=4)
     view = LaunchView(f"launch_{function}", tensors, (*fitted_lines(given, 4), *call))
-    return view.name, render(f"{dialect.folder}/launch.py.j2", view).rstrip("\n")
+    return view.name, render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
 
 
 def _flat_view(signature: Lines, body: LoopBody) -> FlatKernelView:

@@ -29,6 +29,7 @@ class LoopDialect:
     variant_parameter: str
     tensor_parameter: str  # of {0}, a tensor
     entered: str  # the statement that a device function makes of each tensor {0} first; empty for none
+    begins: tuple[str, ...]  # the statements of a device function that starts early, before it touches a tensor
     most_bytes: int | None  # of a tensor that `entered` is for; larger ones have functions of their own, `read_far` ...
     given: Mapping[DType, str]  # the statement of a launch function on a tensor {0} that arrives as bytes
     has_scalars: bool  # whether a tensor may have no axis; else it is passed with one of extent 1

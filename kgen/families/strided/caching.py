@@ -2,7 +2,8 @@
 
 Measured on H200 (`benchmarks/memory_bound.py`): kernels that write what they read gain 2 to 4 % where reads stay, for
 then it is what they have written that leaves the L2, in long runs. What is read once and never written beside gains up
-to 2 % where it leaves at once. Neither concerns kernels whose tensors stay in the L2 for the next kernel.
+to 2 % where it leaves at once, unless another kernel reads it then and it fits. Neither concerns kernels whose tensors
+stay in the L2 for the next kernel.
 """
 
 from collections.abc import Set
@@ -49,5 +50,10 @@ def evictions_of(
     if facts.writes_elements:
         return tuple((a, Eviction.LAST) for a in whole if _passes(facts, device) > KEEPS_L2)
     if schedule == "streamed" and facts.phases == 1:
-        return tuple((a, Eviction.FIRST) for a in whole if a.tensor not in later)
+        return tuple((a, Eviction.FIRST) for a in whole if a.tensor not in later or _is_lost(a, form, device))
     return ()
+
+
+def _is_lost(access: Access, form: LoopForm, device: Device) -> bool:
+    """Return whether a tensor is so large that a kernel after this one, which starts at its begin, finds none of it."""
+    return form.points_of(access.walk) * access.dtype.bytes > device.value("quantities.l2") * 1e6

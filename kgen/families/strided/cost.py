@@ -33,6 +33,7 @@ ENOUGH_BYTES = 32e3  # in flight on a unit that keep the memory busy
 # Of the time, for each doubling of bytes in flight beyond that where as much is written as read, and all leaves the L2
 # alike; where what is read stays longer (`caching`) there is no such loss.
 CROWDING = 0.045
+STAGED_CLUSTER = 1.065  # of memory's time, where CTAs of a cluster copy asynchronously: softmax of 131,072 elements
 NARROW = 1.5  # the same, relative, of accesses below 16 bytes down columns: each holds lines of L1 meanwhile
 CLUSTER_START = 5.0  # what starting a CTA of a cluster takes, in terms of one alone
 TAIL = 0.08  # of the time over the number of grid waves, while the last CTAs leave units idle
@@ -115,6 +116,7 @@ def loop_time(columns: Columns, facts: LoopFacts, device: Device) -> LoopTime:
         "waiting": one * ctas / active,
         "ctas": ctas * np.where(shape.cluster > 1, CLUSTER_START, 1.0) * device.value("fitted.cta_start") * 1e-3,
     }
+    times["memory"] = times["memory"] * np.where(shape.staged & (shape.cluster > 1), STAGED_CLUSTER, 1.0)
     times["compute"] = times["compute"] * np.where(
         shape.staged, np.maximum(STAGED_THREADS / (shape.per_unit * shape.threads), 1), 1.0
     )
