@@ -25,6 +25,9 @@ SECTIONS = tuple(
     name for name in template_names() if name.startswith(FOLDER) and name.endswith(".py.j2") and name not in WHOLE
 )
 
+# What launch functions of fp32 operands, and of parts of k, have in common.
+INCLUDED = {f"{FOLDER}/{name}.py.j2" for name in ("cut_planes", "compute_again", "launch_sums")}
+
 
 @pytest.mark.parametrize(("template", "view"), VIEWS.items())
 def test_every_field_is_read(template: str, view: type) -> None:
@@ -41,7 +44,7 @@ def test_the_matrix_of_specs_prints_every_section() -> None:
     for name in emitted_specs.NAMES:
         text, plan = emitted_specs.files_of(name)["kernel.py"], emitted_specs.plan_of(name)
         printed |= set(section_templates(plan, _flags(text)))
-    assert printed == set(SECTIONS)
+    assert printed == set(SECTIONS) - INCLUDED
 
 
 def _flags(text: str) -> DeviceView:
