@@ -68,8 +68,7 @@ def row_words(operands: tuple[CutOperand, CutOperand]) -> int:
     """Return the words of what holds of rows: a root and a state of each, and the largest values of pieces."""
     rows = [operand.rows * operand.entries for operand in operands]
     pieces = [operand.pieces for operand in operands]
-    largest = sum(count * of for count, of in zip(rows, pieces, strict=True))
-    return 2 * sum(rows) + (largest if max(pieces) > 1 else 0)
+    return 2 * sum(rows) + sum(count * of for count, of in zip(rows, pieces, strict=True) if of > 1)
 
 
 def filled(extent: int, step: int) -> int:

@@ -127,7 +127,7 @@ FUNCTIONS = {
     "deep_k": (lambda a, b: a @ b, e(256, 16384), e(16384, 512)),
     "deep_k_fused": (lambda a, b, c: torch.relu(a @ b + c).float(), e(200, 16384), e(16384, 264), e(200, 1)),
     "one_column": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1)),
-    "vectors": (torch.dot, e(4096), e(4096)),
+    "vectors": (torch.matmul, e(512), e(512, 512)),
     "empty": (lambda a, b: a @ b, e(0, 64), e(64, 128)),
     "transposed": (lambda a, b: (a @ b).T.contiguous(), e(512, 256), e(256, 1024)),
     "expanded_rows": (lambda a, b: a @ b, e(1, 256).expand(512, 256), e(256, 512)),

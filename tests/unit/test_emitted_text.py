@@ -55,7 +55,7 @@ def test_the_counter_counts() -> None:
 # What the kernels around a product of planes have for themselves.
 OF_FMA = ("tiles", "load_tile", "place", "store_tile", "is_uncertain")
 OF_CUT = ("operand_a", "operand_b", "place_of", "runs_of", "exponent_of", "join_rows", "find_most", "cut_rows", "cut")
-OF_CUT += ("place_of_cta", "views_of_rows", "find_pieces", "find_largest")
+OF_CUT += ("place_of_cta", "find_pieces", "find_largest")
 OF_PARTS = ("k_share", "ctas_of_part", "parts_layout", "load_one_part", "of_operand", "consume_one_part")
 OF_SUM = ("in_flight", "sum_of_parts", "shares", "sum_parts")
 HOST = ("NAME", "RULES", "LAUNCH", "SIGNATURES", "PLAN", "planned", "compile_variant", "compiled", "refusal", "kernel")

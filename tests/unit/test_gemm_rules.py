@@ -340,7 +340,7 @@ def test_schedules_of_few_rows_and_deep_k_are_for_operands_of_16_and_8_bits(dtyp
     facts = replace(of_dtype(dtype), m=16, k=16384, promo=2 if dtype.startswith("fp8") else 1)
     columns = solve(bind_gemm(facts, H100)).columns
     chosen = {axis: set(columns[axis].tolist()) for axis in ("cluster_k", "swap", "resident")}
-    assert max(columns["split_k"]) >= 6
+    assert max(columns["split_k"]) >= 5
     if BYTES[dtype] == 4:
         assert chosen == {"cluster_k": {1}, "swap": {0}, "resident": {1}}
     else:

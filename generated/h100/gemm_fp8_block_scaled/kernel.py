@@ -249,11 +249,6 @@ def rules_tma(v):
             "each CTA of the cluster loads its share of B in whole swizzle atoms",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
-            consumer_wgs != 2 or acc_regs <= 176,
-            "the fused epilogue spills beyond",
-        ),
-        (
             "acc_regs <= 176 when consumer_wgs == 1",
             consumer_wgs != 1 or acc_regs <= 176,
             "the epilogue of a lone consumer warp group spills beyond",
@@ -396,11 +391,6 @@ def rules_staged(v):
             "acc_regs <= 128 when load_path == staged and consumer_wgs == 2 and fused == 1",
             consumer_wgs != 2 or acc_regs <= 128,
             "the producer's loads in flight and the fused epilogue take the registers that wider tiles need",
-        ),
-        (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
-            consumer_wgs != 2 or acc_regs <= 176,
-            "the fused epilogue spills beyond",
         ),
         (
             "acc_regs <= 176 when consumer_wgs == 1",

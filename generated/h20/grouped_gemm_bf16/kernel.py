@@ -207,10 +207,10 @@ VARIANTS = (
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 4.0 us, bound by mma: 1 grid waves, 72% full; x on 16 bytes, weight on 16 bytes
+    # predicted 3.9 us, bound by l2: 1 grid waves, 72% full; x on 16 bytes, weight on 16 bytes
     # expects rows in 5 of 5 groups, and 8 tiles of 64 rows:
     # each row takes a group by chance, and the last tile of a group is half full in the mean
-    # next best: 64x32x64, predicted 4.0 us
+    # next best: 64x32x64, predicted 3.9 us
     Variant(
         name="ragged_tma",
         **CASE_RAGGED,
@@ -358,7 +358,7 @@ def rules_grouped(v):
             "a warp group without rows of the group rests, so that it has one row of wgmma tiles",
         ),
         (
-            "cluster_m * cluster_n * cluster_k == 1 and resident == 1 when groups >= 1",
+            "cluster_m * cluster_n * cluster_k == 1 and split_k == 1 and resident == 1 when groups >= 1",
             v.cluster_m * v.cluster_n == 1,
             "one CTA computes a unit of work, which follows from where groups end",
         ),

@@ -111,6 +111,7 @@ if version("nvidia-cutlass-dsl").split(".")[:2] != ["4", "8"]:
 
 INDEX = cutlass.Int32  # of tensor elements: every offset is below 2^31
 WARP = 32
+EVICT_FIRST = 0x12F0000000000000  # policy of loads in L2: what is read leaves at once
 EVICT_LAST = 0x14F0000000000000  # policy of loads in L2: what is read stays beside results
 
 
@@ -161,7 +162,7 @@ VARIANTS = (
         exact=True,
         exchanged=4,
         accesses=(
-            Access(rows=(1024, 262144), cols=(1, 16777216), width=4),  # x_at
+            Access(rows=(1024, 262144), cols=(1, 16777216), width=4, l2=EVICT_FIRST),  # x_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_2_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_3_at
             Access(rows=(64, 1), cols=(0, 0)),  # buffer_4_at
@@ -816,6 +817,8 @@ def join_sum(a, b):
 @cute.kernel
 def batch_norm_fp32_train_0_streamed(v: cutlass.Constexpr, x, buffer_2, buffer_3, buffer_4):
     """The threads of a row walk along it, once for every phase."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, buffer_2_at, buffer_3_at, buffer_4_at = v.accesses
     smem = SmemAllocator()
     m2_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32, cutlass.Float32)
@@ -866,6 +869,8 @@ def batch_norm_fp32_train_1_resident(
     buffer_4,
 ):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     (
         buffer_2_at,
         buffer_3_at,
@@ -1025,11 +1030,11 @@ def launch_batch_norm_fp32_train_0_streamed(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = batch_norm_fp32_train_0_streamed(v, x, buffer_2, buffer_3, buffer_4)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 @cute.jit
@@ -1045,7 +1050,7 @@ def launch_batch_norm_fp32_train_1_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = batch_norm_fp32_train_1_resident(
         v,
         norm_running_mean,
@@ -1059,7 +1064,7 @@ def launch_batch_norm_fp32_train_1_resident(
     )
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 @cute.jit

@@ -705,6 +705,8 @@ def join_sum(a, b):
 @cute.kernel
 def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_0):
     """The threads of a row walk along it, once for every phase."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     logits_at, classes_at, logits_at1, buffer_0_at = v.accesses
     smem = SmemAllocator()
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
@@ -752,6 +754,8 @@ def cross_entropy_bf16_0_streamed(v: cutlass.Constexpr, logits, classes, buffer_
 @cute.kernel
 def cross_entropy_bf16_1_resident(v: cutlass.Constexpr, classes, buffer_0, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     buffer_0_at, classes_at, out_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
@@ -795,11 +799,11 @@ def launch_cross_entropy_bf16_0_streamed(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = cross_entropy_bf16_0_streamed(v, logits, classes, buffer_0)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 @cute.jit
@@ -810,11 +814,11 @@ def launch_cross_entropy_bf16_1_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = cross_entropy_bf16_1_resident(v, classes, buffer_0, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "cross_entropy_bf16"

@@ -391,6 +391,8 @@ def join_sum(a, b):
 @cute.kernel
 def cumsum_fp32_scan(v: cutlass.Constexpr, x, out):
     """The threads of a row scan it chunk by chunk, in order."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, out_at = v.accesses
     smem = SmemAllocator()
     (sum_0_slots,), _ = exchange(v, smem, cutlass.Float32)
@@ -432,11 +434,11 @@ def launch_cumsum_fp32_scan(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = cumsum_fp32_scan(v, x, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "cumsum_fp32"

@@ -542,6 +542,8 @@ def join_sum(a, b):
 @cute.kernel
 def full_sum_fp32_0_streamed(v: cutlass.Constexpr, x, buffer_0):
     """The threads of a row walk along it, once for every phase."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, buffer_0_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
@@ -567,6 +569,8 @@ def full_sum_fp32_0_streamed(v: cutlass.Constexpr, x, buffer_0):
 @cute.kernel
 def full_sum_fp32_1_resident(v: cutlass.Constexpr, out, buffer_0):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     buffer_0_at, out_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
@@ -599,11 +603,11 @@ def launch_full_sum_fp32_0_streamed(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = full_sum_fp32_0_streamed(v, x, buffer_0)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 @cute.jit
@@ -613,11 +617,11 @@ def launch_full_sum_fp32_1_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = full_sum_fp32_1_resident(v, out, buffer_0)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "full_sum_fp32"

@@ -81,6 +81,7 @@ class Variant:
     cluster_k: int  # CTAs of a cluster that sum a part of k each
     shares_m: int  # shares of a tile, along m and along n, that one of those CTAs finishes each
     shares_n: int
+    overlaps: bool  # starts while the kernel before it in the stream ends
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -101,8 +102,8 @@ CASE_DEFAULT = {  # case default
     "bias_stride": (1, 0),
 }
 VARIANTS = (
-    # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x16x64, predicted 12.7 us
+    # predicted 11.5 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x16x64, predicted 11.8 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
@@ -122,6 +123,7 @@ VARIANTS = (
         cluster_k=2,
         shares_m=1,
         shares_n=1,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=16,
         store_buffers=2,
     ),
@@ -146,6 +148,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=16,
         store_buffers=2,
         a_vector=1,
@@ -253,7 +256,7 @@ def rules_split(v):
             "each CTA of the cluster loads its share of B in whole swizzle atoms",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
@@ -283,9 +286,10 @@ def rules_split(v):
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (
-            "tile_n <= 48 and tile_n < m + 16 when swap == 1",
-            not (v.tile_n > 48 or v.tile_n >= 32),
-            "exchanged operands are for few rows of A, padded to 16: 64 and more fill a wgmma as they are",
+            "tile_n < m + 16 and (tile_n <= 48 or tile_n <= 128 and m < 256 and 64 * ceil_div(m, 64) > m) "
+            "when swap == 1",
+            not (v.tile_n >= 32 or not (v.tile_n <= 48 or v.tile_n <= 128)),
+            "exchanged operands are for few rows of A, padded to 16: 64 and 128 of them fill wgmmas as they are",
         ),
         (
             "load_path == tma and cluster_m * cluster_n == 1 when cluster_k > 1",
@@ -395,7 +399,7 @@ def rules_staged(v):
             "the producer's loads in flight and the fused epilogue take the registers that wider tiles need",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
@@ -420,9 +424,10 @@ def rules_staged(v):
             "stmatrix writes 16 columns, one wgmma at most 256",
         ),
         (
-            "tile_n <= 48 and tile_n < m + 16 when swap == 1",
-            not (v.tile_n > 48 or v.tile_n >= 32),
-            "exchanged operands are for few rows of A, padded to 16: 64 and more fill a wgmma as they are",
+            "tile_n < m + 16 and (tile_n <= 48 or tile_n <= 128 and m < 256 and 64 * ceil_div(m, 64) > m) "
+            "when swap == 1",
+            not (v.tile_n >= 32 or not (v.tile_n <= 48 or v.tile_n <= 128)),
+            "exchanged operands are for few rows of A, padded to 16: 64 and 128 of them fill wgmmas as they are",
         ),
         (
             "row_bytes == 128 when load_path in {tma, staged}",
@@ -554,6 +559,7 @@ def load_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
         cute.copy(tma_a, gA[None, tile_m, k, *a_batch], sA[None, state.index], tma_bar_ptr=full)
         cute.copy(tma_b, gB[None, tile_n, k, *b_batch], sB[None, state.index], tma_bar_ptr=full)
         state.advance()
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
 
 
 def a_ops(x0, inside):
@@ -629,6 +635,7 @@ def load_tiles_staged(v: cutlass.Constexpr, pipe, a, sA, b, sB):
             pipe.producer_commit(state)
             state.advance()
         index += cute.arch.grid_dim()[0]
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
 
 
 @cute.jit
@@ -829,6 +836,8 @@ def gemm_split(v: cutlass.Constexpr, tma_a, mA, tma_b, mB, tma_d, mD, fused):
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_k, 1))
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -855,6 +864,8 @@ def gemm_staged(v: cutlass.Constexpr, a, b, tma_d, mD, fused):
     )
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -896,6 +907,7 @@ def launch_split(
         cluster=(v.cluster_k, 1, 1),
         min_blocks_per_mp=1,
         stream=stream,
+        use_pdl=v.overlaps,
     )
 
 
@@ -922,7 +934,7 @@ def launch_staged(
     )
     grid = cutlass.min(clusters(v)[2], sm_count)
     gemm_staged(v, a_base, b_base, tma_d, mD, fused).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream, use_pdl=v.overlaps
     )
 
 

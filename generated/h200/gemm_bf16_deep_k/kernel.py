@@ -1,22 +1,21 @@
 """gemm_bf16_deep_k: one kernel
 
-Kernel 0:
-  problem gemm_bf16_deep_k [m:256, n:512, k:65536]
-    input a: bf16[256,65536]
-    input b: bf16[512,65536]
-    output out: bf16[256,512]
-    a_value:bf16 = load a[m, k]
-    b_value:bf16 = load b[n, k]
-    acc:fp32 = contract[k] a_value, b_value
-    store acc -> out[m, n]
-  Variant default_tma (a on 16 bytes, b on 16 bytes): operands arrive by TMA; each CTA multiplies over a part of k
-    with wgmma and writes its sums to a workspace; a second kernel adds the parts up in the order of k, and stores.
-    tile 128x128x64, 7 stages, cluster 1x1, k in 16 parts, 384 threads, 230400 bytes of smem,
-    8 tiles in 1 grid waves, 97% full
-  Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
-    consumer warp groups multiply with wgmma.
-    tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
-    128 tiles in 1 grid waves, 97% full
+problem gemm_bf16_deep_k [m:256, n:512, k:65536]
+  input a: bf16[256,65536]
+  input b: bf16[512,65536]
+  output out: bf16[256,512]
+  a_value:bf16 = load a[m, k]
+  b_value:bf16 = load b[n, k]
+  acc:fp32 = contract[k] a_value, b_value
+  store acc -> out[m, n]
+Variant default_tma (a on 16 bytes, b on 16 bytes): operands arrive by TMA; each CTA multiplies over a part of k
+  with wgmma and writes its sums to a workspace; a second kernel adds the parts up in the order of k, and stores.
+  tile 128x128x64, 7 stages, cluster 1x1, k in 16 parts, 384 threads, 230400 bytes of smem,
+  8 tiles in 1 grid waves, 97% full
+Variant default_staged_any (any base address): operands pass through the registers of a producer warp group;
+  consumer warp groups multiply with wgmma.
+  tile 64x16x64, 12 stages, cluster 1x1, 256 threads, 128000 bytes of smem,
+  128 tiles in 1 grid waves, 97% full
 
 Target: h200 (sm_90a, 132 SMs).
 

@@ -236,7 +236,7 @@ def rules_tma(v):
             "each CTA of the cluster loads its share of B in whole swizzle atoms",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
@@ -368,7 +368,7 @@ def rules_staged(v):
             "the producer's loads in flight and the fused epilogue take the registers that wider tiles need",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),

@@ -1,26 +1,25 @@
 """gemm_fp32_deep_k: one kernel
 
-Kernel 0:
-  problem gemm_fp32_deep_k [m:256, n:256, k:524288]
-    input a: fp32[256,524288]
-    input b: fp32[524288,256]
-    output out: fp32[256,256]
-    a_value:fp32 = load a[m, k]
-    b_value:fp32 = load b[k, n]
-    acc:fp32 = contract[k] a_value, b_value
-    store acc -> out[m, n]
-  Variant default_tma (a on 16 bytes, b on 16 bytes): a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi
-    + 2^-11 lo; these arrive by TMA; each CTA sums hi hi' + 2^-11 (hi lo' + lo hi') over a part of k with wgmma and
-    writes its sums to a workspace; the next kernel adds the parts up in the order of k, and stores; a last kernel
-    computes with fp32 FMA the tiles whose range two planes cannot hold.
-    tile 128x128x64, 3 stages, cluster 1x1, k in 33 parts, 384 threads, 197632 bytes of smem,
-    4 tiles in 1 grid waves, 100% full
-  Variant default_tma_any (any base address): a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11
-    lo; these arrive by TMA; each CTA sums hi hi' + 2^-11 (hi lo' + lo hi') over a part of k with wgmma and writes
-    its sums to a workspace; the next kernel adds the parts up in the order of k, and stores; a last kernel computes
-    with fp32 FMA the tiles whose range two planes cannot hold.
-    tile 128x128x64, 3 stages, cluster 1x1, k in 33 parts, 384 threads, 197632 bytes of smem,
-    4 tiles in 1 grid waves, 100% full
+problem gemm_fp32_deep_k [m:256, n:256, k:524288]
+  input a: fp32[256,524288]
+  input b: fp32[524288,256]
+  output out: fp32[256,256]
+  a_value:fp32 = load a[m, k]
+  b_value:fp32 = load b[k, n]
+  acc:fp32 = contract[k] a_value, b_value
+  store acc -> out[m, n]
+Variant default_tma (a on 16 bytes, b on 16 bytes): a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi +
+  2^-11 lo; these arrive by TMA; each CTA sums hi hi' + 2^-11 (hi lo' + lo hi') over a part of k with wgmma and
+  writes its sums to a workspace; the next kernel adds the parts up in the order of k, and stores; a last kernel
+  computes with fp32 FMA the tiles whose range two planes cannot hold.
+  tile 128x128x64, 3 stages, cluster 1x1, k in 33 parts, 384 threads, 197632 bytes of smem,
+  4 tiles in 1 grid waves, 100% full
+Variant default_tma_any (any base address): a kernel cuts fp32 operands into planes of fp16, x * 2^s = hi + 2^-11
+  lo; these arrive by TMA; each CTA sums hi hi' + 2^-11 (hi lo' + lo hi') over a part of k with wgmma and writes its
+  sums to a workspace; the next kernel adds the parts up in the order of k, and stores; a last kernel computes with
+  fp32 FMA the tiles whose range two planes cannot hold.
+  tile 128x128x64, 3 stages, cluster 1x1, k in 33 parts, 384 threads, 197632 bytes of smem,
+  4 tiles in 1 grid waves, 100% full
 
 Target: h200 (sm_90a, 132 SMs).
 
@@ -120,8 +119,8 @@ CASE_DEFAULT = {  # case default
     "d_stride": (256, 1),
 }
 VARIANTS = (
-    # predicted 1071.1 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
-    # next best: 128x128x64, predicted 1071.5 us
+    # predicted 1068.9 us, bound by memory: 1 grid waves, 100% full; a on 16 bytes, b on 16 bytes
+    # next best: 128x128x64, predicted 1069.3 us
     Variant(
         name="default_tma",
         **CASE_DEFAULT,
@@ -146,8 +145,8 @@ VARIANTS = (
         a_pieces=1,
         b_pieces=64,
     ),
-    # predicted 1071.1 us, bound by memory: 1 grid waves, 100% full; any base address
-    # next best: 128x128x64, predicted 1110.2 us
+    # predicted 1068.9 us, bound by memory: 1 grid waves, 100% full; any base address
+    # next best: 128x128x64, predicted 1108.0 us
     Variant(
         name="default_tma_any",
         **CASE_DEFAULT,
@@ -887,6 +886,11 @@ class Operand:
         return self.groups * prod(self.batch) * self.pieces
 
     @property
+    def sharing_ctas(self):
+        """CTAs that look for the largest values before: none where one has whole rows."""
+        return self.ctas if self.pieces > 1 else 0
+
+    @property
     def groups(self):
         """Groups of rows that CTAs have in common."""
         return -(-self.rows // self.cta_rows)
@@ -1013,11 +1017,11 @@ def cut_rows(o: cutlass.Constexpr, source, planes, first_row, row, k, most, larg
 
 
 @cute.jit
-def place_of_cta(o: cutlass.Constexpr):
-    """First row, batch entry and coordinates, and piece of k of this CTA; row inside of it and k of this thread."""
-    thread, index = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
-    first_row, entry = index % o.groups * o.cta_rows, index // o.groups % prod(o.batch)
-    piece = index // (o.groups * prod(o.batch))
+def place_of_cta(o: cutlass.Constexpr, cta):
+    """First row, batch entry and coordinates, and piece of k of a CTA; row inside of it and k of this thread."""
+    thread = cute.arch.thread_idx()[0]
+    first_row, entry = cta % o.groups * o.cta_rows, cta // o.groups % prod(o.batch)
+    piece = cta // (o.groups * prod(o.batch))
     batch, rest = [], entry
     for extent in reversed(o.batch):
         batch.insert(0, rest % extent)
@@ -1027,16 +1031,25 @@ def place_of_cta(o: cutlass.Constexpr):
     return first_row, entry, tuple(batch), piece, row, piece * o.span + k
 
 
-@cute.kernel
-def find_largest(o: cutlass.Constexpr, source, states, largest):
-    """The largest magnitudes of rows in each piece of k, as bits: (row of an entry, piece)."""
+@cute.jit
+def views_of_rows(o: cutlass.Constexpr, roots, states, largest):
+    """Views of what holds of each row of all batch entries, and of each of their pieces of k."""
+    rows = o.rows * prod(o.batch)
+    roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (roots, states))
+    return roots, states, cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
+
+
+@cute.jit
+def find_pieces(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
+    """largest = the largest magnitudes of rows in a piece of k, as bits."""
+    _, states, largest = views_of_rows(o, roots, states, largest)
     smem = SmemAllocator()
     most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
     thread = cute.arch.thread_idx()[0]
     if thread < o.cta_rows:
         most[thread] = cutlass.Int32(0)
     cute.arch.sync_threads()
-    first_row, entry, batch, piece, row, k = place_of_cta(o)
+    first_row, entry, batch, piece, row, k = place_of_cta(o, cta)
     find_most(o, source + batch_offset(batch, o.stride), first_row, row, k, most)
     cute.arch.sync_threads()
     if thread < o.cta_rows and first_row + thread < o.rows:
@@ -1046,14 +1059,15 @@ def find_largest(o: cutlass.Constexpr, source, states, largest):
             states[at] = cutlass.Int32(0)  # the next kernel adds to it
 
 
-@cute.kernel
-def cut(o: cutlass.Constexpr, source, planes, roots, states, largest):
-    """Cut an operand: x * factor = hi + 2^-11 lo, both of fp16, where factor brings each row's largest to [2^13, 2^15).
+@cute.jit
+def cut(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
+    """Cut rows of an operand: x * factor = hi + 2^-11 lo, both of fp16, the largest of each row in [2^13, 2^15).
 
     `roots` takes the square roots of 1 / factor, a power of four. `states` takes, for each row, twice the number of its
     large values, those of at least 2^-12 of the largest one; and 1 more where bits are lost: of values below 2^-26 of
     it, or where one is not finite. Where several CTAs share rows, they add to it, and `largest` has what they look for.
     """
+    roots, states, largest = views_of_rows(o, roots, states, largest)
     smem = SmemAllocator()
     most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
     large = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
@@ -1062,7 +1076,7 @@ def cut(o: cutlass.Constexpr, source, planes, roots, states, largest):
     if thread < o.cta_rows:
         most[thread], large[thread], lossy[thread] = cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0)
     cute.arch.sync_threads()
-    first_row, entry, batch, piece, row, k = place_of_cta(o)
+    first_row, entry, batch, piece, row, k = place_of_cta(o, cta)
     source, planes = source + batch_offset(batch, o.stride), planes + batch_offset(batch, o.plane_stride)
     at = entry * o.rows + first_row + thread  # the row that this thread finishes
     if cutlass.const_expr(o.pieces == 1):
@@ -1086,15 +1100,24 @@ def cut(o: cutlass.Constexpr, source, planes, roots, states, largest):
             cute.arch.atomic_or(states.iterator + at, state & 1, scope="gpu")
 
 
-@cute.jit
-def cut_operand(o: cutlass.Constexpr, source, planes, root, state, largest, stream):
-    """Cut an operand; where CTAs share rows, a kernel before finds the largest values of these."""
-    rows = o.rows * prod(o.batch)
-    roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (root, state))
-    found = cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
-    if cutlass.const_expr(o.pieces > 1):
-        find_largest(o, source, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
-    cut(o, source, planes, roots, states, found).launch(grid=(o.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream)
+@cute.kernel
+def find_largest(a: cutlass.Constexpr, b: cutlass.Constexpr, a_parts, b_parts):
+    """The largest values in pieces of k, of operands whose rows several CTAs share: first of A, then of B."""
+    cta = cute.arch.block_idx()[0]
+    if cta < a.sharing_ctas:
+        find_pieces(a, cta, *a_parts)
+    else:
+        find_pieces(b, cta - a.sharing_ctas, *b_parts)
+
+
+@cute.kernel
+def cut_operands(a: cutlass.Constexpr, b: cutlass.Constexpr, a_parts, b_parts):
+    """Cut A and B: the first CTAs have rows of A, the others rows of B."""
+    cta = cute.arch.block_idx()[0]
+    if cta < a.ctas:
+        cut(a, cta, *a_parts)
+    else:
+        cut(b, cta - a.ctas, *b_parts)
 
 
 @cute.jit
@@ -1113,13 +1136,22 @@ def launch_planes_parts(
     a_base = a.iterator
     b_base = b.iterator
     cut_a, cut_b = operand_a(v), operand_b(v)
-    # in `rows`: roots of the scales of A and B, states of both, largest values of pieces of the one that is cut
+    # in `rows`: roots of the scales of A and B, states of both, largest values of pieces of k of both
     a_rows, b_rows = v.m * prod(v.a_batch), v.n * prod(v.b_batch)
     a_root, states = rows.iterator, cute.recast_ptr(rows.iterator + (a_rows + b_rows), dtype=cutlass.Int32)
     a_planes, b_planes, b_root = planes.iterator, planes.iterator + cut_a.size, rows.iterator + a_rows
     largest = states + (a_rows + b_rows)
-    cut_operand(cut_a, a_base, a_planes, a_root, states, largest, stream)
-    cut_operand(cut_b, b_base, b_planes, b_root, states + a_rows, largest, stream)
+    a_parts = (a_base, a_planes, a_root, states, largest)
+    b_parts = (b_base, b_planes, b_root, states + a_rows, largest + a_rows * cut_a.pieces)
+    if cutlass.const_expr(cut_a.sharing_ctas + cut_b.sharing_ctas > 0):
+        find_largest(cut_a, cut_b, a_parts, b_parts).launch(
+            grid=(cut_a.sharing_ctas + cut_b.sharing_ctas, 1, 1),
+            block=(CUT_THREADS, 1, 1),
+            stream=stream,
+        )
+    cut_operands(cut_a, cut_b, a_parts, b_parts).launch(
+        grid=(cut_a.ctas + cut_b.ctas, 1, 1), block=(CUT_THREADS, 1, 1), stream=stream
+    )
 
     # as run-time values: an extent of 1 that the compiler knows would drop out of the TMA descriptor
     m, n, depth = cutlass.Int32(v.m), cutlass.Int32(v.n), cutlass.Int32(2 * cut_a.depth)
@@ -1166,7 +1198,7 @@ SIGNATURES = {
         (cutlass.Float32, (524288, 256), (256, 1), 16),  # b
         (cutlass.Float32, (256, 256), (256, 1), 16),  # out
         (cutlass.Float16, (536870912,), (1,), 16),  # planes
-        (cutlass.Float32, (17408,), (1,), 16),  # rows
+        (cutlass.Float32, (17664,), (1,), 16),  # rows
         (cutlass.Float32, (2162688,), (1,), 16),  # parts
     ),
     "default_tma_any": (
@@ -1174,7 +1206,7 @@ SIGNATURES = {
         (cutlass.Float32, (524288, 256), (256, 1), 4),  # b
         (cutlass.Float32, (256, 256), (256, 1), 16),  # out
         (cutlass.Float16, (536870912,), (1,), 16),  # planes
-        (cutlass.Float32, (17408,), (1,), 16),  # rows
+        (cutlass.Float32, (17664,), (1,), 16),  # rows
         (cutlass.Float32, (2162688,), (1,), 16),  # parts
     ),
 }
@@ -1202,7 +1234,7 @@ PLAN = {
         (
             ((256, 256), (256, 1)),
             ((536870912,), (1,)),
-            ((17408,), (1,)),
+            ((17664,), (1,)),
             ((2162688,), (1,)),
         ),
         ({"default_tma": 16, "default_tma_any": 1},),

@@ -37,7 +37,7 @@ Variant from_577_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA
   groups multiply with wgmma.
   tile 128x160x64, 5 stages, cluster 1x2, 384 threads, 201728 bytes of smem,
   1300 tiles in 10 grid waves, 98% full, at M = 6400
-Variant from_833_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
+Variant from_769_tma (x on 16 bytes, weight on 16 bytes): operands arrive by TMA, one producer warp; consumer warp
   groups multiply with wgmma.
   tile 128x256x64, 4 stages, cluster 2x1, 384 threads, 230400 bytes of smem,
   1024 tiles in 8 grid waves, 97% full, at M = 8192
@@ -124,6 +124,7 @@ class Variant:
     cluster_k: int  # CTAs of a cluster that sum a part of k each
     shares_m: int  # shares of a tile, along m and along n, that one of those CTAs finishes each
     shares_n: int
+    overlaps: bool  # starts while the kernel before it in the stream ends
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -156,8 +157,8 @@ CASE_M = {  # m is the largest one: a call has its own
     "exchanged": False,
 }
 VARIANTS = (
-    # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 16
-    # next best: 64x16x64, predicted 12.7 us
+    # predicted 11.5 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 16
+    # next best: 64x16x64, predicted 11.8 us
     Variant(
         name="from_1_tma",
         **CASE_M_EXCHANGED,
@@ -177,11 +178,12 @@ VARIANTS = (
         cluster_k=2,
         shares_m=1,
         shares_n=1,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=16,
         store_buffers=2,
     ),
-    # predicted 12.4 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 32
-    # next best: 64x16x64, predicted 12.5 us
+    # predicted 11.5 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 32
+    # next best: 64x16x64, predicted 11.6 us
     Variant(
         name="from_17_tma",
         **CASE_M_EXCHANGED,
@@ -201,11 +203,12 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=16,
         store_buffers=2,
     ),
-    # predicted 12.8 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
-    # next best: 64x32x64, predicted 12.6 us
+    # predicted 11.9 us, bound by memory: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 64
+    # next best: 64x32x64, predicted 11.7 us
     Variant(
         name="from_33_tma",
         **CASE_M,
@@ -225,11 +228,12 @@ VARIANTS = (
         cluster_k=2,
         shares_m=1,
         shares_n=2,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=32,
         store_buffers=2,
     ),
-    # predicted 14.4 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 128
-    # next best: 64x64x64, predicted 14.2 us
+    # predicted 13.5 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 128
+    # next best: 64x64x64, predicted 13.3 us
     Variant(
         name="from_65_tma",
         **CASE_M,
@@ -249,11 +253,12 @@ VARIANTS = (
         cluster_k=2,
         shares_m=1,
         shares_n=2,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=64,
         store_buffers=2,
     ),
-    # predicted 18.0 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 256
-    # next best: 64x128x64, predicted 18.2 us
+    # predicted 17.1 us, bound by l2: 1 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 256
+    # next best: 64x128x64, predicted 17.3 us
     Variant(
         name="from_129_tma",
         **CASE_M,
@@ -273,6 +278,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=True,  # saves 0.9 us, as predicted
         store_n=64,
         store_buffers=2,
     ),
@@ -297,6 +303,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
     ),
@@ -321,6 +328,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
     ),
@@ -345,13 +353,14 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=32,
         store_buffers=2,
     ),
     # predicted 341.0 us, bound by mma: 8 grid waves, 97% full; x on 16 bytes, weight on 16 bytes, at M = 8192
     # next best: 128x256x64, predicted 346.8 us
     Variant(
-        name="from_833_tma",
+        name="from_769_tma",
         **CASE_M,
         load_path="tma",
         tile_m=128,
@@ -369,6 +378,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
     ),
@@ -393,6 +403,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=32,
         store_buffers=2,
         a_vector=1,
@@ -420,6 +431,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
         a_vector=1,
@@ -447,6 +459,7 @@ VARIANTS = (
         cluster_k=1,
         shares_m=1,
         shares_n=1,
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
         a_vector=1,
@@ -952,6 +965,7 @@ def load_part(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
         cute.copy(tma_a, gA[None, tile_m, k, *a_batch], sA[None, state.index], tma_bar_ptr=full)
         cute.copy(tma_b, gB[None, tile_n, k, *b_batch], sB[None, state.index], tma_bar_ptr=full)
         state.advance()
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
 
 
 @cute.jit
@@ -985,6 +999,7 @@ def load_tiles(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, sB):
             cute.copy(tma_b, gB[at_b], sB[None, state.index], tma_bar_ptr=full, mcast_mask=to_column)
             state.advance()
         index += cute.arch.grid_dim()[0] // (v.cluster_m * v.cluster_n)
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
     # peers still signal this CTA's barriers: it may leave only when all its stages are consumed
     pipe.producer_tail(state)
 
@@ -1062,6 +1077,7 @@ def load_tiles_staged(v: cutlass.Constexpr, pipe, a, sA, b, sB):
             pipe.producer_commit(state)
             state.advance()
         index += cute.arch.grid_dim()[0]
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
 
 
 @cute.jit
@@ -1247,6 +1263,8 @@ def gemm_split(v: cutlass.Constexpr, extent, tma_a, mA, tma_b, mB, tma_d, mD):
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_k, 1))
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -1283,6 +1301,8 @@ def gemm_tma(v: cutlass.Constexpr, extent, tma_a, mA, tma_b, mB, tma_d, mD):
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_m, v.cluster_n))
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -1310,6 +1330,8 @@ def gemm_staged(v: cutlass.Constexpr, extent, a, b, tma_d, mD):
     )
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -1350,6 +1372,7 @@ def launch_split(
         cluster=(v.cluster_k, 1, 1),
         min_blocks_per_mp=1,
         stream=stream,
+        use_pdl=v.overlaps,
     )
 
 
@@ -1386,7 +1409,12 @@ def launch_tma(
     cluster = v.cluster_m * v.cluster_n
     grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
     gemm_tma(row, extent, tma_a, mA, tma_b, mB, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        cluster=(cluster, 1, 1),
+        min_blocks_per_mp=1,
+        stream=stream,
+        use_pdl=v.overlaps,
     )
 
 
@@ -1412,7 +1440,7 @@ def launch_staged(
     )
     grid = cutlass.min(clusters(v)[2], sm_count)
     gemm_staged(row, extent, a_base, b_base, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream, use_pdl=v.overlaps
     )
 
 
@@ -1469,7 +1497,7 @@ SIGNATURES = {
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
     ),
-    "from_833_tma": (
+    "from_769_tma": (
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # x
         (cutlass.BFloat16, (4096, 4096), (4096, 1), 16),  # weight
         (cutlass.BFloat16, (EXTENT, 4096), (4096, 1), 16),  # d
@@ -1502,28 +1530,25 @@ PLAN = (
     (576, {"from_513_tma": 16, "from_513_staged_any": 1}),
     (640, {"from_577_tma": 16, "from_513_staged_any": 1}),
     (768, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (832, {"from_257_tma": 16, "from_513_staged_any": 1}),
-    (896, {"from_833_tma": 16, "from_513_staged_any": 1}),
-    (960, {"from_257_tma": 16, "from_513_staged_any": 1}),
-    (1024, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (1024, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (1280, {"from_577_tma": 16, "from_513_staged_any": 1}),
     (1536, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (2048, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (2048, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (2304, {"from_513_tma": 16, "from_513_staged_any": 1}),
     (2560, {"from_577_tma": 16, "from_513_staged_any": 1}),
-    (3072, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (3072, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (3200, {"from_577_tma": 16, "from_513_staged_any": 1}),
     (3840, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (4096, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (4096, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (4224, {"from_257_tma": 16, "from_513_staged_any": 1}),
     (4608, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (5120, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (5120, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (5376, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (6144, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (6144, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (6400, {"from_577_tma": 16, "from_513_staged_any": 1}),
-    (7168, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (7168, {"from_769_tma": 16, "from_513_staged_any": 1}),
     (7680, {"from_513_tma": 16, "from_513_staged_any": 1}),
-    (8192, {"from_833_tma": 16, "from_513_staged_any": 1}),
+    (8192, {"from_769_tma": 16, "from_513_staged_any": 1}),
 )
 
 

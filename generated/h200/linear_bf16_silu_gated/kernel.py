@@ -87,6 +87,7 @@ class Variant:
     group_along: str  # "m" or "n"
     producer_registers: int
     consumer_registers: int
+    overlaps: bool  # starts while the kernel before it in the stream ends
     store_n: int  # columns of one TMA store
     store_buffers: int
     a_vector: int = 1  # elements of one load: divides leading dimension, extent and base
@@ -137,6 +138,7 @@ VARIANTS = (
         group_along="n",
         producer_registers=40,
         consumer_registers=232,  # 128 of them accumulators
+        overlaps=False,  # would save too little
         store_n=64,
         store_buffers=2,
     ),
@@ -158,14 +160,15 @@ VARIANTS = (
         group_along="n",
         producer_registers=80,
         consumer_registers=144,  # 96 of them accumulators
+        overlaps=False,  # would save too little
         store_n=32,
         store_buffers=2,
         a_vector=1,
         b_vector=1,
         in_flight=16,
     ),
-    # predicted 4.5 us, bound by smem: 1 grid waves, 73% full; x on 16 bytes, weight on 16 bytes
-    # next best: 64x64x64, predicted 4.5 us
+    # predicted 3.5 us, bound by l2: 1 grid waves, 73% full; x on 16 bytes, weight on 16 bytes
+    # next best: 64x64x64, predicted 3.5 us
     Variant(
         name="ragged_tma",
         **CASE_RAGGED,
@@ -182,11 +185,12 @@ VARIANTS = (
         group_along="n",
         producer_registers=56,
         consumer_registers=240,  # 32 of them accumulators
+        overlaps=True,  # saves 0.881 us, as predicted
         store_n=32,
         store_buffers=2,
     ),
-    # predicted 10.1 us, bound by staged: 1 grid waves, 73% full; any base address
-    # next best: 64x64x64, predicted 10.1 us
+    # predicted 9.2 us, bound by staged: 1 grid waves, 73% full; any base address
+    # next best: 64x64x64, predicted 9.2 us
     Variant(
         name="ragged_staged_any",
         **CASE_RAGGED,
@@ -203,6 +207,7 @@ VARIANTS = (
         group_along="n",
         producer_registers=168,
         consumer_registers=240,  # 32 of them accumulators
+        overlaps=True,  # saves 0.881 us, as predicted
         store_n=32,
         store_buffers=2,
         a_vector=1,
@@ -307,7 +312,7 @@ def rules_gated(v):
             "each CTA of the cluster loads its share of both Bs in whole swizzle atoms",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
@@ -449,7 +454,7 @@ def rules_staged(v):
             "the producer's loads in flight and the fused epilogue take the registers that wider tiles need",
         ),
         (
-            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1",
+            "acc_regs <= 176 when consumer_wgs == 2 and fused == 1 and promo == 1",
             consumer_wgs != 2 or acc_regs <= 176,
             "the fused epilogue spills beyond",
         ),
@@ -643,6 +648,7 @@ def load_tiles(v: cutlass.Constexpr, pipe, tma_a, gA, sA, tma_b, gB, tma_b2, gB2
             cute.copy(tma_b2, gB2[at_b], sB2[None, state.index], tma_bar_ptr=full, mcast_mask=to_column)
             state.advance()
         index += cute.arch.grid_dim()[0] // (v.cluster_m * v.cluster_n)
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
     # peers still signal this CTA's barriers: it may leave only when all its stages are consumed
     pipe.producer_tail(state)
 
@@ -722,6 +728,7 @@ def load_tiles_staged(v: cutlass.Constexpr, pipe, a, sA, b, sB):
             pipe.producer_commit(state)
             state.advance()
         index += cute.arch.grid_dim()[0]
+    cute.arch.griddepcontrol_launch_dependents()  # nothing is left to load: the next kernel may start
 
 
 @cute.jit
@@ -854,6 +861,8 @@ def gemm_gated(v: cutlass.Constexpr, tma_a, mA, tma_b, mB, tma_b2, mB2, tma_d, m
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     pipeline.pipeline_init_wait(cluster_shape_mn=(v.cluster_m, v.cluster_n))
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -880,6 +889,8 @@ def gemm_staged(v: cutlass.Constexpr, a, b, tma_d, mD):
     )
     gD = cute.local_tile(mD, (MMA_M, v.store_n), (None,) * cute.rank(mD))  # (64, store_n, m, n, *batch)
     warp_index = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    # this kernel may have started while the one before it ran: nothing in device memory is touched until now
+    cute.arch.griddepcontrol_wait()
 
     if warp_index < 4:
         cute.arch.setmaxregister_decrease(v.producer_registers)
@@ -921,7 +932,12 @@ def launch_gated(
     cluster = v.cluster_m * v.cluster_n
     grid = cutlass.min(clusters(v)[2], sm_count // cluster) * cluster
     gemm_gated(v, tma_a, mA, tma_b, mB, tma_b2, mB2, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), cluster=(cluster, 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1),
+        block=(threads(v), 1, 1),
+        cluster=(cluster, 1, 1),
+        min_blocks_per_mp=1,
+        stream=stream,
+        use_pdl=v.overlaps,
     )
 
 
@@ -945,7 +961,7 @@ def launch_staged(
     )
     grid = cutlass.min(clusters(v)[2], sm_count)
     gemm_staged(v, a_base, b_base, tma_d, mD).launch(
-        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream
+        grid=(grid, 1, 1), block=(threads(v), 1, 1), min_blocks_per_mp=1, stream=stream, use_pdl=v.overlaps
     )
 
 

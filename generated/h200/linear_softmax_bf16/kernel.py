@@ -1139,6 +1139,8 @@ def rules_default_1_resident_any(v):
 @cute.kernel
 def linear_softmax_bf16_1_resident(v: cutlass.Constexpr, buffer_0, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     buffer_0_at, out_at = v.accesses
     smem = SmemAllocator()
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
@@ -1194,11 +1196,11 @@ def launch_linear_softmax_bf16_1_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = linear_softmax_bf16_1_resident(v, buffer_0, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -430,6 +430,8 @@ def join_exponents(a, b):
 @cute.kernel
 def log_softmax_fp32_resident(v: cutlass.Constexpr, x, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, out_at = v.accesses
     smem = SmemAllocator()
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
@@ -483,11 +485,11 @@ def launch_log_softmax_fp32_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = log_softmax_fp32_resident(v, x, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "log_softmax_fp32"

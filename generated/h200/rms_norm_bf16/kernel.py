@@ -454,6 +454,8 @@ def join_sum(a, b):
 @cute.kernel
 def rms_norm_bf16_resident(v: cutlass.Constexpr, x, weight, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, weight_at, out_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
@@ -496,6 +498,8 @@ def rms_norm_bf16_resident(v: cutlass.Constexpr, x, weight, out):
 @cute.kernel
 def rms_norm_bf16_default_resident(v: cutlass.Constexpr, x, weight, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, weight_at, out_at = v.accesses
     smem = SmemAllocator()
     sum_0_parts = exchange(v, smem, cutlass.Float32)
@@ -568,11 +572,11 @@ def launch_rms_norm_bf16_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = rms_norm_bf16_resident(v, x, weight, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 @cute.jit
@@ -583,11 +587,11 @@ def launch_rms_norm_bf16_default_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = rms_norm_bf16_default_resident(v, x, weight, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "rms_norm_bf16"

@@ -21,10 +21,10 @@ Variant rows_4096_resident (x on 16 bytes): resident, 4 x 8 elements a thread, 1
   CTAs.
 Variant rows_4096_resident_any (any base address): resident, 32 x 1 elements a thread, 128 threads, 128 of them a
   row; 32768 CTAs.
-Variant rows_131072_staged (x on 16 bytes): staged, 8 x 8 elements a thread, 256 threads, 256 of them a row, cluster
-  8; 16384 CTAs.
-Variant rows_131072_streamed_any (any base address): streamed, 16 x 1 elements a thread, 256 threads, 256 of them a
-  row; 2048 CTAs.
+Variant rows_131072_resident (x on 16 bytes): resident, 8 x 8 elements a thread, 256 threads, 256 of them a row,
+  cluster 8; 16384 CTAs.
+Variant rows_131072_resident_any (any base address): resident, 32 x 1 elements a thread, 512 threads, 512 of them a
+  row, cluster 8; 16384 CTAs.
 
 Accepts, per case, tensors of exactly these types, shapes and strides, and any stream:
   rows_256: x bf16[65536,256]
@@ -169,11 +169,11 @@ VARIANTS = (
             Access(rows=(4096,), cols=(1,)),  # out_at
         ),
     ),
-    # predicted 251.0 us, bound by memory; x on 16 bytes
-    # next best: staged, 8 x 8 elements a thread, 512 threads, 512 of them a row, cluster 4, predicted 256.7 us
+    # predicted 259.0 us, bound by memory; x on 16 bytes
+    # next best: resident, 16 x 4 elements a thread, 256 threads, 256 of them a row, cluster 8, predicted 260.3 us
     Variant(
-        name="rows_131072_staged",
-        launch="launch_softmax_bf16_staged",
+        name="rows_131072_resident",
+        launch="launch_softmax_bf16_resident",
         rows=(2048,),
         cols=(131072,),
         vec=8,
@@ -189,21 +189,21 @@ VARIANTS = (
             Access(rows=(131072,), cols=(1,), width=8),  # out_at
         ),
     ),
-    # predicted 417.6 us, bound by memory; any base address
-    # next best: streamed, 16 x 1 elements a thread, 512 threads, 512 of them a row, predicted 425.6 us
+    # predicted 294.4 us, bound by memory; any base address
+    # next best: streamed, 16 x 1 elements a thread, 256 threads, 256 of them a row, predicted 417.6 us
     Variant(
-        name="rows_131072_streamed_any",
-        launch="launch_softmax_bf16_streamed",
+        name="rows_131072_resident_any",
+        launch="launch_softmax_bf16_resident",
         rows=(2048,),
         cols=(131072,),
         vec=1,
-        steps=16,
-        threads=256,
-        row_threads=256,
-        cluster=1,
-        ctas=2048,
+        steps=32,
+        threads=512,
+        row_threads=512,
+        cluster=8,
+        ctas=16384,
         exact=True,
-        exchanged=8,
+        exchanged=128,
         accesses=(
             Access(rows=(131072,), cols=(1,)),  # x_at
             Access(rows=(131072,), cols=(1,)),  # out_at
@@ -512,17 +512,17 @@ def rules_rows_4096_resident_any(v):
     )
 
 
-def rules_rows_131072_staged(v):
+def rules_rows_131072_resident(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
-    load_regs = -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + 6 + -(-v.vec // 2)
+    held = v.steps * v.vec
+    load_regs = v.steps * -(-(v.vec * 2) // 4)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
-    staged_bytes = v.threads * v.steps * v.vec * 2
-    smem_bytes = staged_bytes + 24 * v.steps * max(v.threads / 32, 1)
+    smem_bytes = 24 * v.steps * max(v.threads / 32, 1)
     return (
         (
             "vec <= vec_align and vec divides vector_extent",
@@ -548,11 +548,6 @@ def rules_rows_131072_staged(v):
             "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
             (v.steps - 1) * span < 131072,
             "a step beyond the row would hold nothing",
-        ),
-        (
-            "vec * stage_bytes >= 16 when schedule == staged",
-            v.vec * 2 >= 16,
-            "asynchronous copies into smem past L1 are of 16 bytes",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -592,12 +587,13 @@ def rules_rows_131072_staged(v):
     )
 
 
-def rules_rows_131072_streamed_any(v):
+def rules_rows_131072_resident_any(v):
     """What a hand edit of a row must keep true: each rule, whether it holds, and its reason."""
     lanes = v.row_threads * v.cluster
     span = v.vec * lanes
+    held = v.steps * v.vec
     load_regs = v.steps * -(-(v.vec * 2) // 4)
-    regs = 24 + load_regs + 6 + -(-v.vec // 2)
+    regs = 24 + load_regs + -(-held // 2) + 6 + -(-v.vec // 2)
     thread_regs = min(255, 65536 // v.threads)
     row_tile = v.threads / v.row_threads
     ctas = -(-2048 // row_tile) * v.cluster
@@ -619,19 +615,14 @@ def rules_rows_131072_streamed_any(v):
             "they are threads of one CTA",
         ),
         (
-            "steps in {1, 2, 4, 8, 16} when schedule in {streamed, scan}",
-            v.steps in (1, 2, 4, 8, 16),
-            "chunks of a row",
+            "steps * span >= cols when schedule in {resident, staged}",
+            v.steps * span >= 131072,
+            "all elements of a row are held",
         ),
         (
-            "steps * span < cols when schedule == streamed",
-            v.steps * span < 131072,
-            "a row that fits is resident",
-        ),
-        (
-            "cluster == 1 when layout == columns or schedule in {streamed, scan}",
-            v.cluster == 1,
-            "CTAs share a row only where they hold it side by side",
+            "(steps - 1) * span < max(cols, 1) when schedule in {resident, staged}",
+            (v.steps - 1) * span < 131072,
+            "a step beyond the row would hold nothing",
         ),
         (
             "row_threads == threads and threads >= 32 when cluster > 1",
@@ -745,58 +736,6 @@ def read(
             load(access, tensor, start + i * access.width * step, into[(None, i), s])
 
 
-def staging(v, smem, access, dtype):
-    """Smem for the vectors of a thread, which no other thread touches: an element is [e, s], as in registers."""
-    of_cta = smem.allocate_tensor(dtype, cute.make_layout(v.threads * v.vec * v.steps), 16)
-    shape = ((access.width, v.vec // access.width), v.steps)
-    strides = ((1, v.threads * access.width), v.threads * v.vec)
-    first = cute.assume(cute.arch.thread_idx()[0] * access.width, divby=access.width)
-    return cute.make_tensor(of_cta.iterator + first, cute.make_layout(shape, stride=strides))
-
-
-@cute.jit
-def stage(
-    v: cutlass.Constexpr,
-    access: cutlass.Constexpr,
-    tensor,
-    start,
-    step: cutlass.Constexpr,
-    inside,
-    into,
-    s: cutlass.Constexpr,
-):
-    """Begin to copy vector `s` into smem, 16 bytes at once, where it is inside."""
-    if inside:
-        for i in cutlass.range_constexpr(v.vec // access.width):
-            source = piece(access, tensor, start + i * access.width * step).iterator.toint()
-            target = into[(None, i), s].iterator.toint()
-            if cutlass.const_expr(access.l2):
-                code = "cp.async.cg.shared.global.L2::cache_hint [{$r0}], [{$r1}], 16, {$r2};"
-                cute.arch.inline_ptx(code, read_only_args=[target, source, cutlass.Int64(access.l2)])
-            else:
-                code = "cp.async.cg.shared.global [{$r0}], [{$r1}], 16;"
-                cute.arch.inline_ptx(code, read_only_args=[target, source])
-
-
-def await_staged():
-    """Wait until what this thread copies into smem is there."""
-    cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(0)
-
-
-def leave_in_smem():
-    """Forget what was taken from smem: else the compiler keeps a row in registers, and fewer CTAs fit on an SM."""
-    cute.arch.sync_warp()
-
-
-def vector_of(v, access, staged, s):
-    """Registers with vector `s` of what is staged in smem: an element is [e, 0]."""
-    found = fragment(v, access, staged.element_type, 1)
-    for i in range(v.vec // access.width):
-        found[(None, i), 0].store(staged[(None, i), s].load())
-    return found
-
-
 @cute.jit
 def write(v: cutlass.Constexpr, access: cutlass.Constexpr, tensor, start, step: cutlass.Constexpr, inside, values):
     """Store one vector, whose elements lie `step` apart, where it is inside."""
@@ -908,6 +847,8 @@ def join_exponents(a, b):
 @cute.kernel
 def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
     """The threads of a row hold its elements in registers through all phases."""
+    cute.arch.griddepcontrol_launch_dependents()  # once all CTAs run, those of the next kernel may follow
+    cute.arch.griddepcontrol_wait()  # until what the kernel before has written is there
     x_at, out_at = v.accesses
     smem = SmemAllocator()
     sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
@@ -954,114 +895,6 @@ def softmax_bf16_resident(v: cutlass.Constexpr, x, out):
         write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
 
 
-@cute.kernel
-def softmax_bf16_staged(v: cutlass.Constexpr, x, out):
-    """The threads of a row copy its elements into smem, and take them from there in every phase."""
-    x_at, out_at = v.accesses
-    smem = SmemAllocator()
-    sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
-    enter_cluster(v, (sumexp_0_parts,))
-    row, lane, lanes = place_in_row(v)
-    is_row, at_row = row_of(v, row, 1)
-    x_staged = staging(v, smem, x_at, cutlass.BFloat16)
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        stage(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_staged, s)
-    await_staged()
-    meet_cluster(v)
-    sumexp_0_top = cutlass.Float32(float("-inf"))
-    sumexp_0 = cutlass.Float32(0.0)
-    sumexp_0_largest = cutlass.Float32(float("-inf"))
-    sumexp_0_part = cutlass.Float32(0.0)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        for e in cutlass.range_constexpr(v.vec):
-            x0 = from_bf16(x_raw, e, 0)
-            sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        for e in cutlass.range_constexpr(v.vec):
-            x1 = from_bf16(x_raw, e, 0)
-            x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
-            sumexp_0_part = sumexp_0_part + x2
-    sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)
-    leave_in_smem()
-    for s in cutlass.range_constexpr(v.steps):
-        col = (s * lanes + lane) * v.vec
-        inside, at_col = col < prod(v.cols), digits(col, v.cols)
-        x_raw = vector_of(v, x_at, x_staged, s)
-        out_new = fragment(v, out_at, cutlass.BFloat16, 1)
-        for e in cutlass.range_constexpr(v.vec):
-            x3 = from_bf16(x_raw, e, 0)
-            x4 = x3 - sumexp_0_top
-            x5 = cute.math.exp(x4, fastmath=True)
-            x6 = reciprocal(sumexp_0)
-            x7 = x5 * x6
-            out_new[e, 0] = x7.to(cutlass.BFloat16)
-        write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
-
-
-@cute.kernel
-def softmax_bf16_streamed(v: cutlass.Constexpr, x, out):
-    """The threads of a row walk along it, once for every phase."""
-    x_at, out_at = v.accesses
-    smem = SmemAllocator()
-    sumexp_0_parts = exchange(v, smem, cutlass.Float32, cutlass.Float32)
-    row, lane, lanes = place_in_row(v)
-    is_row, at_row = row_of(v, row, 1)
-    sumexp_0_top = cutlass.Float32(float("-inf"))
-    sumexp_0 = cutlass.Float32(0.0)
-    for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
-        x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-        sumexp_0_largest = cutlass.Float32(float("-inf"))
-        sumexp_0_part = cutlass.Float32(0.0)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in cutlass.range_constexpr(v.vec):
-                x0 = from_bf16(x_raw, e, s)
-                sumexp_0_largest = maximum(sumexp_0_largest, within(v, inside, x0, cutlass.Float32(float("-inf"))))
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            for e in cutlass.range_constexpr(v.vec):
-                x1 = from_bf16(x_raw, e, s)
-                x2 = within(v, inside, cute.math.exp(x1 - center_of(sumexp_0_largest), fastmath=True), 0.0)
-                sumexp_0_part = sumexp_0_part + x2
-        sumexp_0_top, sumexp_0 = join_exponents((sumexp_0_top, sumexp_0), (sumexp_0_largest, sumexp_0_part))
-    sumexp_0_top, sumexp_0 = combine_row(v, (sumexp_0_top, sumexp_0), join_exponents, sumexp_0_parts)
-    for chunk in cutlass.range(-(-prod(v.cols) // (v.steps * lanes * v.vec)), unroll=1):
-        x_raw = fragment(v, x_at, cutlass.BFloat16, v.steps)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            read(v, x_at, x, offset(x_at, at_row, at_col), x_at.cols[0], inside, x_raw, s)
-        for s in cutlass.range_constexpr(v.steps):
-            col = ((chunk * v.steps + s) * lanes + lane) * v.vec
-            inside, at_col = col < prod(v.cols), digits(col, v.cols)
-            out_new = fragment(v, out_at, cutlass.BFloat16, 1)
-            for e in cutlass.range_constexpr(v.vec):
-                x3 = from_bf16(x_raw, e, s)
-                x4 = x3 - sumexp_0_top
-                x5 = cute.math.exp(x4, fastmath=True)
-                x6 = reciprocal(sumexp_0)
-                x7 = x5 * x6
-                out_new[e, 0] = x7.to(cutlass.BFloat16)
-            write(v, out_at, out, offset(out_at, at_row, at_col), out_at.cols[0], is_row & inside, out_new)
-
-
 @cute.jit
 def launch_softmax_bf16_resident(
     x: cute.Tensor,
@@ -1069,39 +902,11 @@ def launch_softmax_bf16_resident(
     stream,
     v: cutlass.Constexpr,
 ):
-    """Launch on the grid of the plan."""
+    """Launch on the grid of the plan, before the kernel before this one has ended."""
     launched = softmax_bf16_resident(v, x, out)
     # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
     cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
-
-
-@cute.jit
-def launch_softmax_bf16_staged(
-    x: cute.Tensor,
-    out: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
-    """Launch on the grid of the plan."""
-    launched = softmax_bf16_staged(v, x, out)
-    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
-    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
-
-
-@cute.jit
-def launch_softmax_bf16_streamed(
-    x: cute.Tensor,
-    out: cute.Tensor,
-    stream,
-    v: cutlass.Constexpr,
-):
-    """Launch on the grid of the plan."""
-    launched = softmax_bf16_streamed(v, x, out)
-    # A cluster of one CTA is no cluster: as an attribute of the launch it makes starting a CTA several times as long.
-    cluster = (v.cluster, 1, 1) if v.cluster > 1 else None
-    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, stream=stream)
+    launched.launch(grid=(v.ctas, 1, 1), block=(v.threads, 1, 1), cluster=cluster, use_pdl=True, stream=stream)
 
 
 NAME = "softmax_bf16"
@@ -1123,27 +928,25 @@ SIGNATURES = {
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 2),  # x
         (cutlass.BFloat16, (32768, 4096), (4096, 1), 16),  # out
     ),
-    "rows_131072_staged": (
+    "rows_131072_resident": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # x
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
-    "rows_131072_streamed_any": (
+    "rows_131072_resident_any": (
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 2),  # x
         (cutlass.BFloat16, (2048, 131072), (131072, 1), 16),  # out
     ),
 }
 LAUNCH = {
     "launch_softmax_bf16_resident": launch_softmax_bf16_resident,
-    "launch_softmax_bf16_staged": launch_softmax_bf16_staged,
-    "launch_softmax_bf16_streamed": launch_softmax_bf16_streamed,
 }
 RULES = {
     "rows_256_resident": rules_rows_256_resident,
     "rows_256_resident_any": rules_rows_256_resident_any,
     "rows_4096_resident": rules_rows_4096_resident,
     "rows_4096_resident_any": rules_rows_4096_resident_any,
-    "rows_131072_staged": rules_rows_131072_staged,
-    "rows_131072_streamed_any": rules_rows_131072_streamed_any,
+    "rows_131072_resident": rules_rows_131072_resident,
+    "rows_131072_resident_any": rules_rows_131072_resident_any,
 }
 # Shapes of the arguments -> shape and strides of the tensors that are made, and for each launch its variants in the
 # order they are tried, with the base alignment in bytes that they need.
@@ -1169,7 +972,7 @@ PLAN = {
             ((2048, 131072), (131072, 1)),
         ],
         [
-            {"rows_131072_staged": 16, "rows_131072_streamed_any": 1},
+            {"rows_131072_resident": 16, "rows_131072_resident_any": 1},
         ],
     ),
 }
