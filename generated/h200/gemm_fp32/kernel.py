@@ -924,17 +924,8 @@ def place_of_cta(o: cutlass.Constexpr, cta):
 
 
 @cute.jit
-def views_of_rows(o: cutlass.Constexpr, roots, states, largest):
-    """Views of what holds of each row of all batch entries, and of each of their pieces of k."""
-    rows = o.rows * prod(o.batch)
-    roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (roots, states))
-    return roots, states, cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
-
-
-@cute.jit
 def find_pieces(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
     """largest = the largest magnitudes of rows in a piece of k, as bits."""
-    _, states, largest = views_of_rows(o, roots, states, largest)
     smem = SmemAllocator()
     most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
     thread = cute.arch.thread_idx()[0]
@@ -959,11 +950,8 @@ def cut(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
     large values, those of at least 2^-12 of the largest one; and 1 more where bits are lost: of values below 2^-26 of
     it, or where one is not finite. Where several CTAs share rows, they add to it, and `largest` has what they look for.
     """
-    roots, states, largest = views_of_rows(o, roots, states, largest)
-    smem = SmemAllocator()
-    most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
-    large = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
-    lossy = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
+    smem, of_rows = SmemAllocator(), cute.make_layout(o.cta_rows)
+    most, large, lossy = (smem.allocate_tensor(cutlass.Int32, of_rows, 16) for _ in range(3))
     thread = cute.arch.thread_idx()[0]
     if thread < o.cta_rows:
         most[thread], large[thread], lossy[thread] = cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0)
@@ -1031,9 +1019,14 @@ def launch_planes(
     a_rows, b_rows = v.m * prod(v.a_batch), v.n * prod(v.b_batch)
     a_root, states = rows.iterator, cute.recast_ptr(rows.iterator + (a_rows + b_rows), dtype=cutlass.Int32)
     a_planes, b_planes, b_root = planes.iterator, planes.iterator + cut_a.size, rows.iterator + a_rows
-    largest = states + (a_rows + b_rows)
-    a_parts = (a_base, a_planes, a_root, states, largest)
-    b_parts = (b_base, b_planes, b_root, states + a_rows, largest + a_rows * cut_a.pieces)
+    a_largest = states + (a_rows + b_rows)
+    b_largest = a_largest + (a_rows * cut_a.pieces if cut_a.pieces > 1 else 0)
+    of_a, of_b = cute.make_layout(a_rows), cute.make_layout(b_rows)
+    a_views = (cute.make_tensor(a_root, of_a), cute.make_tensor(states, of_a))
+    b_views = (cute.make_tensor(b_root, of_b), cute.make_tensor(states + a_rows, of_b))
+    a_pieces = cute.make_tensor(a_largest, cute.make_layout((a_rows, cut_a.pieces)))
+    b_pieces = cute.make_tensor(b_largest, cute.make_layout((b_rows, cut_b.pieces)))
+    a_parts, b_parts = (a_base, a_planes, *a_views, a_pieces), (b_base, b_planes, *b_views, b_pieces)
     if cutlass.const_expr(cut_a.sharing_ctas + cut_b.sharing_ctas > 0):
         find_largest(cut_a, cut_b, a_parts, b_parts).launch(
             grid=(cut_a.sharing_ctas + cut_b.sharing_ctas, 1, 1),
@@ -1083,14 +1076,14 @@ SIGNATURES = {
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # b
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # out
         (cutlass.Float16, (67108864,), (1,), 16),  # planes
-        (cutlass.Float32, (36864,), (1,), 16),  # rows
+        (cutlass.Float32, (32768,), (1,), 16),  # rows
     ),
     "default_tma_any": (
         (cutlass.Float32, (4096, 4096), (4096, 1), 4),  # a
         (cutlass.Float32, (4096, 4096), (4096, 1), 4),  # b
         (cutlass.Float32, (4096, 4096), (4096, 1), 16),  # out
         (cutlass.Float16, (67108864,), (1,), 16),  # planes
-        (cutlass.Float32, (36864,), (1,), 16),  # rows
+        (cutlass.Float32, (32768,), (1,), 16),  # rows
     ),
 }
 LAUNCH = {
@@ -1117,7 +1110,7 @@ PLAN = {
         (
             ((4096, 4096), (4096, 1)),
             ((67108864,), (1,)),
-            ((36864,), (1,)),
+            ((32768,), (1,)),
         ),
         ({"default_tma": 16, "default_tma_any": 1},),
     ),

@@ -1032,17 +1032,8 @@ def place_of_cta(o: cutlass.Constexpr, cta):
 
 
 @cute.jit
-def views_of_rows(o: cutlass.Constexpr, roots, states, largest):
-    """Views of what holds of each row of all batch entries, and of each of their pieces of k."""
-    rows = o.rows * prod(o.batch)
-    roots, states = (cute.make_tensor(pointer, cute.make_layout(rows)) for pointer in (roots, states))
-    return roots, states, cute.make_tensor(largest, cute.make_layout((rows, o.pieces)))
-
-
-@cute.jit
 def find_pieces(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
     """largest = the largest magnitudes of rows in a piece of k, as bits."""
-    _, states, largest = views_of_rows(o, roots, states, largest)
     smem = SmemAllocator()
     most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
     thread = cute.arch.thread_idx()[0]
@@ -1067,11 +1058,8 @@ def cut(o: cutlass.Constexpr, cta, source, planes, roots, states, largest):
     large values, those of at least 2^-12 of the largest one; and 1 more where bits are lost: of values below 2^-26 of
     it, or where one is not finite. Where several CTAs share rows, they add to it, and `largest` has what they look for.
     """
-    roots, states, largest = views_of_rows(o, roots, states, largest)
-    smem = SmemAllocator()
-    most = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
-    large = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
-    lossy = smem.allocate_tensor(cutlass.Int32, cute.make_layout(o.cta_rows), 16)
+    smem, of_rows = SmemAllocator(), cute.make_layout(o.cta_rows)
+    most, large, lossy = (smem.allocate_tensor(cutlass.Int32, of_rows, 16) for _ in range(3))
     thread = cute.arch.thread_idx()[0]
     if thread < o.cta_rows:
         most[thread], large[thread], lossy[thread] = cutlass.Int32(0), cutlass.Int32(0), cutlass.Int32(0)
@@ -1140,9 +1128,14 @@ def launch_planes_parts(
     a_rows, b_rows = v.m * prod(v.a_batch), v.n * prod(v.b_batch)
     a_root, states = rows.iterator, cute.recast_ptr(rows.iterator + (a_rows + b_rows), dtype=cutlass.Int32)
     a_planes, b_planes, b_root = planes.iterator, planes.iterator + cut_a.size, rows.iterator + a_rows
-    largest = states + (a_rows + b_rows)
-    a_parts = (a_base, a_planes, a_root, states, largest)
-    b_parts = (b_base, b_planes, b_root, states + a_rows, largest + a_rows * cut_a.pieces)
+    a_largest = states + (a_rows + b_rows)
+    b_largest = a_largest + (a_rows * cut_a.pieces if cut_a.pieces > 1 else 0)
+    of_a, of_b = cute.make_layout(a_rows), cute.make_layout(b_rows)
+    a_views = (cute.make_tensor(a_root, of_a), cute.make_tensor(states, of_a))
+    b_views = (cute.make_tensor(b_root, of_b), cute.make_tensor(states + a_rows, of_b))
+    a_pieces = cute.make_tensor(a_largest, cute.make_layout((a_rows, cut_a.pieces)))
+    b_pieces = cute.make_tensor(b_largest, cute.make_layout((b_rows, cut_b.pieces)))
+    a_parts, b_parts = (a_base, a_planes, *a_views, a_pieces), (b_base, b_planes, *b_views, b_pieces)
     if cutlass.const_expr(cut_a.sharing_ctas + cut_b.sharing_ctas > 0):
         find_largest(cut_a, cut_b, a_parts, b_parts).launch(
             grid=(cut_a.sharing_ctas + cut_b.sharing_ctas, 1, 1),
@@ -1198,7 +1191,7 @@ SIGNATURES = {
         (cutlass.Float32, (524288, 256), (256, 1), 16),  # b
         (cutlass.Float32, (256, 256), (256, 1), 16),  # out
         (cutlass.Float16, (536870912,), (1,), 16),  # planes
-        (cutlass.Float32, (17664,), (1,), 16),  # rows
+        (cutlass.Float32, (17408,), (1,), 16),  # rows
         (cutlass.Float32, (2162688,), (1,), 16),  # parts
     ),
     "default_tma_any": (
@@ -1206,7 +1199,7 @@ SIGNATURES = {
         (cutlass.Float32, (524288, 256), (256, 1), 4),  # b
         (cutlass.Float32, (256, 256), (256, 1), 16),  # out
         (cutlass.Float16, (536870912,), (1,), 16),  # planes
-        (cutlass.Float32, (17664,), (1,), 16),  # rows
+        (cutlass.Float32, (17408,), (1,), 16),  # rows
         (cutlass.Float32, (2162688,), (1,), 16),  # parts
     ),
 }
@@ -1234,7 +1227,7 @@ PLAN = {
         (
             ((256, 256), (256, 1)),
             ((536870912,), (1,)),
-            ((17664,), (1,)),
+            ((17408,), (1,)),
             ((2162688,), (1,)),
         ),
         ({"default_tma": 16, "default_tma_any": 1},),
