@@ -248,7 +248,9 @@ def _special_values(parts: PackageParts) -> tuple[str, ...]:
     if any(isinstance(v, GemmVariant) and v.form.k == 0 for v in parts.plan.variants):
         lines.append("k = 0: the sum over nothing is 0, the epilogue still runs")
     if hidden := sorted(hidden_inputs(parts)):
-        lines.append(f"not in {', '.join(hidden)}: keys that a mask hides are skipped, where 0 * Inf would be NaN")
+        scaled = any(isinstance(v, GemmVariant) for v in parts.plan.variants)
+        what = "kernels scale sums of products" if scaled else "keys that a mask hides are skipped"
+        lines.append(f"not in {', '.join(hidden)}: {what}, where 0 * Inf would be NaN")
     return tuple(lines)
 
 

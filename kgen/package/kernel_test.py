@@ -8,6 +8,7 @@ from kgen.package.parts import PackageParts
 from kgen.package.views import KernelTestView, WorkView
 from kgen.package.work import work_of
 from kgen.planning.plan_attention import AttentionVariant
+from kgen.planning.plan_gemm import GemmVariant
 from kgen.target import PEAK_OF, Quantity
 
 
@@ -47,7 +48,7 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
         tf32_reason="the spec asks for tf32; sums in bf16 would be less exact than the kernel's" if tf32 else exact,
         expected="exact_on_integers(reference.reference)" if integers else "reference.reference",
         updated=_names(i.name for i in parts.inputs if i.name in parts.updated),
-        hidden=_hidden(hidden),
+        hidden=_hidden(hidden, parts),
         planted=(
             "for name, x in inputs.items():" if hidden else "for x in inputs.values():",
             f"    if x.is_floating_point() and x.numel() > 1{' and name not in HIDDEN' if hidden else ''}:",
@@ -55,19 +56,25 @@ def kernel_test_view(parts: PackageParts) -> KernelTestView:
     )
 
 
-def _hidden(names: str) -> tuple[str, ...]:
+def _hidden(names: str, parts: PackageParts) -> tuple[str, ...]:
+    if not names:
+        return ()
     reason = "a mask hides values of these: 0 * Inf is NaN where they are multiplied, and kernels skip them"
-    return (f"HIDDEN = ({names})  # {reason}",) if names else ()
+    if any(isinstance(v, GemmVariant) for v in parts.plan.variants):
+        reason = "scales: of an element, 0 * Inf is NaN; kernels scale sums"
+    return (f"HIDDEN = ({names})  # {reason}",)
 
 
 def hidden_inputs(parts: PackageParts) -> frozenset[str]:
-    """Return the inputs with values that a kernel does not multiply where a mask hides their keys.
+    """Return the inputs with values that a kernel does not multiply by what the reference multiplies them by.
 
-    torch's plain operations multiply them by a weight of 0, which is NaN for an infinity; its fused ones skip some.
+    Where a mask hides keys, torch's plain operations multiply values by a weight of 0, which is NaN for an infinity;
+    its fused ones skip some. Scales of blocks multiply sums of products here, and elements of 0 there.
     """
+    scales = {s.tensor for v in parts.plan.variants if isinstance(v, GemmVariant) for s in v.form.scales}
     attentions = [v for v in parts.plan.variants if isinstance(v, AttentionVariant)]
     bounded = (v for v in attentions if v.facts.bounded or v.facts.lengths)
-    return frozenset(v.form.v.tensor for v in bounded)
+    return frozenset(v.form.v.tensor for v in bounded) | scales
 
 
 def _names(names: Iterable[str]) -> str:

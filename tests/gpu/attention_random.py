@@ -36,7 +36,9 @@ def run_problem(index: int) -> dict[str, Any]:
     reference = p.reference()
     kernel = kgen.build(reference, tensors, target=TARGET)
     out, faults = check_runs(kernel, tensors)
-    found = compare_all(out, expected(reference, tensors), eager(reference, tensors), LIMIT)
+    # torch's own kernels read some operands at odd addresses as if they were aligned: they are given copies
+    copied = eager(reference, [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors])
+    found = compare_all(out, expected(reference, tensors), copied, LIMIT)
     faults += found.faults
     for operand, (_, base), old in zip(p.operands, made, before, strict=True):
         if not torch.equal(bits(base), old):
