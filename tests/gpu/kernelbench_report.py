@@ -65,7 +65,8 @@ def verdict_of(row: Row) -> str:
         return "wrong"
     band = min(row["band"], BAND_LIMIT)
     if row["group"] == "products":
-        return "faster" if row["ratio"][1] >= bar_of(row) - band else "slower"
+        below = "below the bar" if row["ratio"][1] >= PRODUCT_BAR - band else "slower"
+        return "faster" if row["ratio"][1] >= bar_of(row) - band else below
     faster, near = row["ratio"][1] >= 1 - band, row["fraction"][1] >= COPY_BAR - band
     return {(True, True): "faster, at copy speed", (True, False): "faster", (False, True): "at copy speed"}.get(
         (faster, near), "slower"
@@ -80,7 +81,7 @@ def bar_of(row: Row) -> float:
 
 def holds(row: Row) -> bool:
     """Whether a problem counts."""
-    return verdict_of(row) not in ("refused", "wrong", "slower")
+    return verdict_of(row) not in ("refused", "wrong", "below the bar", "slower")
 
 
 def line_of(path: str, row: Row) -> str:

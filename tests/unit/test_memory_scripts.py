@@ -219,7 +219,8 @@ def test_what_of_kernelbench_holds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flops", "ratio", "verdict"), [(1e12, 1.9, "slower"), (1e12, 2.1, "faster"), (1e9, 1.1, "faster")]
+    ("flops", "ratio", "verdict"),
+    [(1e12, 1.9, "below the bar"), (1e12, 0.9, "slower"), (1e12, 2.1, "faster"), (1e9, 1.1, "faster")],
 )
 def test_a_product_that_arithmetic_bounds_has_to_be_twice_as_fast(tmp_path, flops, ratio, verdict):
     row = measured(1, ratio, 0.5, group="products", flops=flops)
