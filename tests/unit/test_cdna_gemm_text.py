@@ -16,8 +16,11 @@ from kgen.target import load_device
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_LINES, HOST_LINES = 300, 120
 DEVICES = ("mi300x", "mi355x")
-# One fixes an axis of Hopper's, gates are programs of several kernels here, and no kernel takes an extent at run time.
-_NOT_HERE = ("fixed", "gated", "gated_int8", *emitted_specs.OF_RUN_TIME)
+# Two fix axes of Hopper's, gates and scales of blocks are programs of several kernels here, groups of rows are refused,
+# vectors are loops on the MI300X, and no kernel takes an extent at run time.
+_ELSEWHERE = ("fixed", "deep_cases", "gated", "gated_int8", "one_row", "one_column", "vectors")
+_REFUSED = tuple(name for name in emitted_specs.NAMES if name.startswith(("fp8_blocks", "grouped")))
+_NOT_HERE = (*_ELSEWHERE, *_REFUSED, *emitted_specs.OF_RUN_TIME)
 NAMES = tuple(name for name in emitted_specs.NAMES if name not in _NOT_HERE)
 HOST = ("NAME", "RULES", "LAUNCH", "POINTERS", "PLAN", "compile_variant", "compiled", "fits", "refusal", "kernel")
 
