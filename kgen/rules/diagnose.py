@@ -1,7 +1,8 @@
 """No legal candidate: which rules removed what, which alone removes all, and what single change would help."""
 
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
+from math import prod
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first
 from kgen.rules.ruleset import CompiledRule, Fact
 from kgen.rules.solve import BoundRules, Grid, LegalSet, bind, solve
+
+MANY_POINTS, LONG_AXIS = 10_000_000, 7
 
 
 def no_legal_candidate(empty: LegalSet, fixed: Mapping[str, Value]) -> NoLegalCandidateError:
@@ -35,12 +38,29 @@ def no_legal_candidate(empty: LegalSet, fixed: Mapping[str, Value]) -> NoLegalCa
 
 
 def _removes_all(bound: BoundRules, rule: CompiledRule, fixed: Mapping[str, Value]) -> bool:
-    """Say whether no value of the rule's own axes meets it."""
+    """Say whether no value of the rule's own axes meets it.
+
+    Where these have very many points, long axes are tried at their ends and at some values between.
+    """
+    domains = {name: axis.domain.values for name in rule.axes if name not in fixed and (axis := bound.rules.axis(name))}
+    is_large = prod(map(len, domains.values())) > MANY_POINTS
+    long = [name for name, values in domains.items() if is_large and len(values) > LONG_AXIS]
+    tried = product(*(_spread(domains[name]) for name in long))
+    return not any(_is_met(bound, rule, {**fixed, **dict(zip(long, values, strict=True))}) for values in tried)
+
+
+def _is_met(bound: BoundRules, rule: CompiledRule, fixed: Mapping[str, Value]) -> bool:
     grid = Grid(bound, fixed, only=rule.axes)
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in grid.steps():
             pass
-        return not np.any(rule.holds(grid.columns))
+        return bool(np.any(rule.holds(grid.columns)))
+
+
+def _spread(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the first and the last value, and some between."""
+    step = -(-len(values) // LONG_AXIS)
+    return tuple(dict.fromkeys((*values[::step], values[-1])))
 
 
 def _axis_changes(bound: BoundRules, fixed: Mapping[str, Value]) -> list[str]:
