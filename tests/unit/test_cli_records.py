@@ -13,7 +13,7 @@ from kgen.errors.records import ParquetMissingError
 from kgen.records import Record, Status, Store
 from kgen.records.export import columns, export
 
-PACKAGE = ROOT / "generated" / "h200" / "gemm_bf16_small"
+PACKAGE = ROOT / "generated" / "h200" / "gemm_bf16"
 WRONG = benched(figures={"registers": 168.0}, status=Status.ERROR, error="FAIL: rel_err 0.7", case="tall, odd")
 ROWS = (emitted(host=None), benched(), WRONG)
 
@@ -37,11 +37,11 @@ def test_add_list_show(tmp_path: Path) -> None:
     (row,) = kgen_json(tmp_path, "records", "list", "--kind", "bench", "--latest")["results"]
     assert row["figures"]["latency_us"] == report["cases"][0]["comparison"]["kgen"]["device_us"]["median"]
     assert "plan" not in row
-    (emit,) = kgen_json(tmp_path, "records", "list", "--kind", "emit", "--spec", "gemm_bf16_small")["results"]
+    (emit,) = kgen_json(tmp_path, "records", "list", "--kind", "emit", "--spec", "gemm_bf16")["results"]
     shown = kgen_json(tmp_path, "records", "show", emit["key"][:10])["record"]
     assert json.loads(shown["plan"])[0]["choice"]["choices"]["tile_m"] == 64
     text = kgen(tmp_path, "records", "show", emit["key"][:10]).stdout
-    assert "gemm_bf16_small: default_tma: load_path tma" in text and "bound by" in text
+    assert "gemm_bf16: default_tma: load_path tma" in text and "bound by" in text
 
 
 def test_the_table_shows_errors_as_errors(tmp_path: Path) -> None:

@@ -176,8 +176,8 @@ def test_a_device_that_is_not_known_has_no_roof() -> None:
 
 def test_the_plan_has_its_rules_with_their_reasons_and_its_runners_up() -> None:
     shown = page_json(golden())
-    row = next(r for r in shown["rows"] if r["id"] == "generated/h200/gemm_bf16_small")
-    plan = json.loads((GENERATED / "h200" / "gemm_bf16_small" / "plan.json").read_text())
+    row = next(r for r in shown["rows"] if r["id"] == "generated/h200/gemm_bf16")
+    plan = json.loads((GENERATED / "h200" / "gemm_bf16" / "plan.json").read_text())
     variant, stated = row["plan"]["variants"][0], plan["variants"][0]
     removed = [(*shown["rules"][number], amount) for number, amount in variant["removed"]]
     assert removed == [(r["rule"], r["because"], r["place"], r["removed"]) for r in stated["rejections"]]
@@ -188,8 +188,8 @@ def test_the_plan_has_its_rules_with_their_reasons_and_its_runners_up() -> None:
 
 
 def test_an_edited_kernel_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "generated" / "h200" / "gemm_bf16_small"
-    shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", folder)
+    folder = tmp_path / "generated" / "h200" / "gemm_bf16"
+    shutil.copytree(GENERATED / "h200" / "gemm_bf16", folder)
     (folder / "kernel.py").write_text("# mine\n")
     (row,) = collect([tmp_path], None).rows
     assert row.package and row.package.is_edited
@@ -201,17 +201,17 @@ def test_an_edited_kernel_is_told(tmp_path: Path) -> None:
 
 def test_a_package_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     root = tmp_path / "generated"
-    shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", root / "h200" / "gemm_bf16_small")
+    shutil.copytree(GENERATED / "h200" / "gemm_bf16", root / "h200" / "gemm_bf16")
     (root / "h200" / "broken").mkdir()
     (root / "h200" / "broken" / "plan.json").write_text("{]")
     rows = collect([root], None).rows
-    assert [(r.name, str(r.verdict)) for r in rows] == [("broken", "error"), ("gemm_bf16_small", "parity")]
+    assert [(r.name, str(r.verdict)) for r in rows] == [("broken", "error"), ("gemm_bf16", "parity")]
     assert rows[0].error and "not valid JSON" in rows[0].error
 
 
 def test_a_root_may_be_a_package(tmp_path: Path) -> None:
-    (row,) = collect([GENERATED / "h200" / "gemm_bf16_small"], None).rows
-    assert (row.folder, str(row.verdict)) == ("gemm_bf16_small", "parity")
+    (row,) = collect([GENERATED / "h200" / "gemm_bf16"], None).rows
+    assert (row.folder, str(row.verdict)) == ("gemm_bf16", "parity")
     (tmp_path / "plan.json").write_text("{]")
     (row,) = collect([tmp_path], None).rows
     assert (row.name, row.device, row.verdict) == (tmp_path.name, "?", Verdict.ERROR)
@@ -219,7 +219,7 @@ def test_a_root_may_be_a_package(tmp_path: Path) -> None:
 
 def test_a_plan_or_a_report_of_another_version_is_told(tmp_path: Path) -> None:
     for name in ("old_plan", "old_report"):
-        shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", tmp_path / "h200" / name)
+        shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / "h200" / name)
     plan = tmp_path / "h200" / "old_plan" / "plan.json"
     plan.write_text(plan.read_text().replace('"place"', '"line"'))
     (tmp_path / "h200" / "old_report" / "measured" / "report.json").write_text('{"format": 9}')
@@ -276,7 +276,7 @@ def test_no_text_ends_its_script_element() -> None:
 
 def test_rows_of_equal_folders_have_different_ids(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", tmp_path / name / "generated" / "gemm_bf16_small")
+        shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / name / "generated" / "gemm_bf16")
     shown = page_json(collect([tmp_path / "a" / "generated", tmp_path / "b" / "generated"], None))
     assert len({row["id"] for row in shown["rows"]}) == 2
 
@@ -306,7 +306,7 @@ def test_2000_rows_are_made() -> None:
 
 
 def test_the_command_writes_the_page_and_says_what_is_in_it(tmp_path: Path) -> None:
-    shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", tmp_path / "generated" / "h200" / "gemm_bf16_small")
+    shutil.copytree(GENERATED / "h200" / "gemm_bf16", tmp_path / "generated" / "h200" / "gemm_bf16")
     with Store.open(tmp_path / DEFAULT) as store:
         store.add([record(PACKAGE, Kind.EMIT, Status.REFUSED, spec="conv", kernel_digest=None)])
     answer = kgen_json(tmp_path, "dashboard", "-o", "page.html")
@@ -323,8 +323,8 @@ def test_the_command_draws_the_roof_of_a_device_file_that_is_given(tmp_path: Pat
     shutil.copytree(GENERATED.parent / "targets" / "sm90a", arch)
     shutil.copy(GENERATED.parent / "targets" / "sources.yaml", tmp_path / "targets")
     (arch / "devices" / "h200.yaml").rename(arch / "devices" / "h300.yaml")
-    package = tmp_path / "generated" / "h300" / "gemm_bf16_small"
-    shutil.copytree(GENERATED / "h200" / "gemm_bf16_small", package, ignore=shutil.ignore_patterns("measured"))
+    package = tmp_path / "generated" / "h300" / "gemm_bf16"
+    shutil.copytree(GENERATED / "h200" / "gemm_bf16", package, ignore=shutil.ignore_patterns("measured"))
     plan = (package / "plan.json").read_text().replace('"device": "h200"', '"device": "h300"')
     (package / "plan.json").write_text(plan)
     kgen_json(tmp_path, "dashboard", "-o", "page.html")

@@ -34,7 +34,7 @@ def test_short_kernels_start_early_and_long_ones_do_not() -> None:
 def test_what_it_saves_is_a_share_of_the_time() -> None:
     for ranked in solve_gemm(GemmFacts(128, 8192, 8192), H200, top=None).ranked:
         assert ranked.overlap_us == 0 or LEAST_SHARE * (ranked.time_us + ranked.overlap_us) <= ranked.overlap_us + 1e-3
-        if ranked.ctas >= 128:
+        if ranked.ctas >= 128 and ranked.candidate.number("split_k") == 1:  # parts of k have a launch of their own
             assert (ranked.overlap_us > 0) is (LEAST_SHARE * (ranked.time_us + ranked.overlap_us) <= SAVED_US)
 
 
@@ -78,7 +78,7 @@ def test_every_kernel_waits_before_it_calls_what_loads_and_stores(name: str) -> 
 def own(call: ast.Call) -> bool:
     """Whether a call is of a function of the file that gets at device memory."""
     return isinstance(call.func, ast.Name) and call.func.id.startswith(
-        ("load_", "consume_", "cut", "mainloop", "is_un")
+        ("find_", "load_", "consume_", "cut", "mainloop", "is_un")
     )
 
 

@@ -65,7 +65,7 @@ def test_an_axis_that_no_kernel_has_is_refused(axis: str, value: int, error: typ
 def test_reasons_that_cases_share_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     program = run(spec_of(), H200, stop_after="lower").made["lower"]["default"]
     reasons = {"small": ("kept whole",), "large": ("kept whole",)}
-    monkeypatch.setattr("kgen.planning.plan_program.partition", lambda p, device: (p, reasons[p.name]))
+    monkeypatch.setattr("kgen.planning.plan_program.partition", lambda p, device, **_: (p, reasons[p.name]))
     programs = {case: replace(program, name=case) for case in reasons}
     found = partition_all(programs, H200)
     assert isinstance(found, Partition) and dict(found) == programs and found.reasons == ("kept whole",)
