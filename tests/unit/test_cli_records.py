@@ -39,7 +39,7 @@ def test_add_list_show(tmp_path: Path) -> None:
     assert "plan" not in row
     (emit,) = kgen_json(tmp_path, "records", "list", "--kind", "emit", "--spec", "gemm_bf16")["results"]
     shown = kgen_json(tmp_path, "records", "show", emit["key"][:10])["record"]
-    assert json.loads(shown["plan"])[0]["choice"]["choices"]["tile_m"] == 64
+    assert json.loads(shown["plan"])[0]["choice"]["choices"]["tile_m"] == 128
     text = kgen(tmp_path, "records", "show", emit["key"][:10]).stdout
     assert "gemm_bf16: default_tma: load_path tma" in text and "bound by" in text
 
