@@ -53,9 +53,10 @@ def test_the_parts_stand_in_launch_order(name: str, device: str) -> None:
     numbers = list(range(len(kernels)))
     titles = numbers if len(kernels) > 1 else []
     assert [int(n) for n in re.findall(r"^# Kernel (\d+), ", text, re.MULTILINE)] == titles
-    assert [
-        int(n) for n in re.findall(r"^Kernel (\d+):$", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
-    ] == numbers
+    assert [int(n) for n in re.findall(r"^Kernel (\d+):$", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)] in (
+        numbers,
+        titles,
+    )  # an attention alone is no numbered kernel
     names = [s.name for s in statements_of(text)]
     if "VARIANTS_0" in names:  # a kernel alone keeps its names
         tables = [names.index(f"VARIANTS_{number}") for number in numbers]
