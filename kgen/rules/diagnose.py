@@ -1,18 +1,18 @@
 """No legal candidate: which rules removed what, which alone removes all, and what single change would help."""
 
-from collections.abc import Mapping, Sequence
-from itertools import islice, product
-from math import prod
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import numpy as np
 
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.rules.model import Value
 from kgen.rules.nearest import nearest_first
-from kgen.rules.ruleset import CompiledRule, Fact
+from kgen.rules.ruleset import CompiledLet, CompiledRule, Fact
 from kgen.rules.solve import BoundRules, Grid, LegalSet, bind, solve
+from kgen.rules.symbolic import Formula
 
-MANY_POINTS, LONG_AXIS = 10_000_000, 7
+FEW = 2  # values of each axis that are tried first
 
 
 def no_legal_candidate(empty: LegalSet, fixed: Mapping[str, Value]) -> NoLegalCandidateError:
@@ -38,29 +38,49 @@ def no_legal_candidate(empty: LegalSet, fixed: Mapping[str, Value]) -> NoLegalCa
 
 
 def _removes_all(bound: BoundRules, rule: CompiledRule, fixed: Mapping[str, Value]) -> bool:
-    """Say whether no value of the rule's own axes meets it.
+    """Say whether no value of the rule's own axes meets it; most rules are met by one of a few of them."""
+    whole, few = (Grid(bound, fixed, only=rule.axes) for _ in range(2))
+    few.domains = {name: (values[:FEW], codes[:FEW]) for name, (values, codes) in few.domains.items()}
+    return not (_is_met(rule, few) or _is_met(rule, whole))
 
-    Where these have very many points, long axes are tried at their ends and at some values between.
+
+def _is_met(rule: CompiledRule, grid: Grid) -> bool:
+    """Say whether a point of a grid meets a rule.
+
+    There may be hundreds of millions: after each axis, those that are alike in all that is read later are one.
     """
-    domains = {name: axis.domain.values for name in rule.axes if name not in fixed and (axis := bound.rules.axis(name))}
-    is_large = prod(map(len, domains.values())) > MANY_POINTS
-    long = [name for name, values in domains.items() if is_large and len(values) > LONG_AXIS]
-    tried = product(*(_spread(domains[name]) for name in long))
-    return not any(_is_met(bound, rule, {**fixed, **dict(zip(long, values, strict=True))}) for values in tried)
-
-
-def _is_met(bound: BoundRules, rule: CompiledRule, fixed: Mapping[str, Value]) -> bool:
-    grid = Grid(bound, fixed, only=rule.axes)
+    demands = [formula for formula in (rule.guard, rule.condition) if formula is not None]
+    lets, known = _read_by(demands, grid.bound), frozenset[str]()
     with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in grid.steps():
-            pass
+        for turn, _ in zip(grid.turns, grid.steps(), strict=True):
+            known |= {turn.axis.name} if turn.axis is not None else frozenset()
+            later = [*demands, *(let.formula for let in lets if not let.axes <= known)]
+            made = known | {let.name for let in lets if let.axes and let.axes <= known}
+            _keep_distinct(grid, made & {name for formula in later for name in formula.names})
         return bool(np.any(rule.holds(grid.columns)))
 
 
-def _spread(values: Sequence[Value]) -> tuple[Value, ...]:
-    """Return the first and the last value, and some between."""
-    step = -(-len(values) // LONG_AXIS)
-    return tuple(dict.fromkeys((*values[::step], values[-1])))
+def _read_by(formulas: Iterable[Formula], bound: BoundRules) -> list[CompiledLet]:
+    """Return the lets that formulas read, through others too."""
+    names = {name for formula in formulas for name in formula.names}
+    found = []
+    for let in reversed(bound.rules.lets):  # each reads those before it
+        if let.name in names:
+            names.update(let.formula.names)
+            found.append(let)
+    return found
+
+
+def _keep_distinct(grid: Grid, names: Iterable[str]) -> None:
+    """Keep one row of those that have the same entries in some columns."""
+    kept, codes = np.zeros(1, np.int64), np.zeros(grid.rows, np.int64)
+    for name in sorted(names):
+        column = np.broadcast_to(grid.columns[name], (grid.rows,))
+        entries, places = np.unique(column, return_inverse=True)
+        kept, codes = np.unique(codes * len(entries) + places, return_index=True, return_inverse=True)[1:]
+    mask = np.zeros(grid.rows, bool)
+    mask[kept] = True
+    grid.keep(mask)
 
 
 def _axis_changes(bound: BoundRules, fixed: Mapping[str, Value]) -> list[str]:
