@@ -102,7 +102,8 @@ def _verify_programs(programs: Any) -> None:
 def _partition(spec: Spec, device: Device, made: Made) -> Any:
     from kgen.planning.plan_program import partition_all
 
-    return partition_all(made["lower"], device, may_loop=spec.dynamic is None)
+    may_loop = spec.dynamic is None and not spec.fixed  # axes that a spec decides for a product are a product's
+    return partition_all(made["lower"], device, may_loop=may_loop)
 
 
 def _classify(spec: Spec, device: Device, made: Made) -> Any:

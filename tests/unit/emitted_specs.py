@@ -127,7 +127,6 @@ FUNCTIONS = {
     "deep_k": (lambda a, b: a @ b, e(256, 16384), e(16384, 512)),
     "deep_k_fused": (lambda a, b, c: torch.relu(a @ b + c).float(), e(200, 16384), e(16384, 264), e(200, 1)),
     "one_column": (lambda a, b: a @ b, e(1024, 1024), e(1024, 1)),
-    "vectors": (torch.matmul, e(512), e(512, 512)),
     "empty": (lambda a, b: a @ b, e(0, 64), e(64, 128)),
     "transposed": (lambda a, b: (a @ b).T.contiguous(), e(512, 256), e(256, 1024)),
     "expanded_rows": (lambda a, b: a @ b, e(1, 256).expand(512, 256), e(256, 512)),
@@ -244,6 +243,22 @@ inputs:
 extents: {M: 256, N: 512, K: 16384}
 fixed:
   split_k: {value: 1, because: "parts of k are added up in a cluster"}
+"""
+
+# a product of vectors is a loop where no axis is decided
+VECTORS = """
+name: vectors
+reference: |
+  import torch
+
+  def gemm(a, b):
+      return torch.dot(a, b)
+inputs:
+  a: {shape: [K], dtype: bf16}
+  b: {shape: [K], dtype: bf16}
+extents: {K: 4096}
+fixed:
+  split_k: {value: 1, because: "its text is that of a product"}
 """
 
 # one case whose parts of k pass through a workspace, one whose parts a cluster adds up, one with all of k in a CTA
@@ -423,6 +438,7 @@ TEXTS = {
     "cases": CASES,
     "fixed": FIXED,
     "cluster_k": CLUSTER_K,
+    "vectors": VECTORS,
     "deep_cases": DEEP_CASES,
     "fp32_cases": FP32_CASES,
     "module": _module_spec(),

@@ -171,5 +171,7 @@ def test_what_a_port_must_leave(tmp_path):
 def test_the_first_attention_problems_stay_and_the_others_have_few_rows() -> None:
     made = [attention_problems.problem(index) for index in range(attention_problems.COUNT)]
     few = made[attention_problems.PREFILL : attention_problems.VARLEN]
-    assert len(few) >= 12 and all("decode" in p.words for p in few) and not any("decode" in p.words for p in made[:60])
+    assert len(few) == 48 and all("decode" in p.words for p in few) and not any("decode" in p.words for p in made[:60])
+    varlen, odd = made[attention_problems.VARLEN : attention_problems.ODD], made[attention_problems.ODD :]
+    assert {p.words.split(",")[0] for p in varlen} == {"varlen"} and {p.words.split(",")[0] for p in odd} == {"odd"}
     assert str(made[17]) == str(attention_problems.problem(17)) and made[80].operands == few[20].operands

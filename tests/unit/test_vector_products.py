@@ -1,5 +1,7 @@
 """Products with a vector as loops: they mean the same, and are taken where they are predicted much faster."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from problem_eval import evaluate_program
@@ -9,8 +11,10 @@ from kgen.families.strided.vectors import as_loop
 from kgen.ir.problem import Contract
 from kgen.ir.program import Program
 from kgen.ir.verify_problem import verify_problem
+from kgen.pipeline import run
 from kgen.planning.partition import partition
 from kgen.planning.plan_program import partition_all
+from kgen.spec.load import load_spec
 from kgen.target import load_device
 
 H200, MI300X = load_device("h200"), load_device("mi300x")
@@ -78,3 +82,21 @@ def test_cases_are_loops_all_or_none() -> None:
     both = partition_all({"one": one, "two": two}, H200)
     assert is_product(both["one"]) and is_product(both["two"]) and not both.reasons
     assert is_product(partition_all({"one": one}, H200, may_loop=False)["one"])
+
+
+@pytest.mark.parametrize(
+    ("fixed", "family"), [("", "reduction"), ("fixed: {tile_n: {value: 16, because: asked}}", "gemm")]
+)
+def test_axes_of_a_product_that_a_spec_decides_keep_it_one(tmp_path: Path, fixed: str, family: str) -> None:
+    text = f"""name: matvec
+reference: |
+  def matvec(a, x):
+      return a @ x
+inputs:
+  a: {{shape: [64, 16384], dtype: fp32}}
+  x: {{shape: [16384], dtype: fp32}}
+{fixed}
+"""
+    (tmp_path / "matvec.yaml").write_text(text)
+    plan = run(load_spec(tmp_path / "matvec.yaml"), H200, stop_after="plan").made["plan"]
+    assert {v.family for v in plan.variants} == {family}
