@@ -11,8 +11,6 @@ from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.classify import classify
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.gemm.form import GemmForm
-from kgen.families.strided import facts as loop_facts
-from kgen.families.strided.form import LoopForm
 from kgen.ir.attention import holds_two_products
 from kgen.ir.gated import is_gated
 from kgen.ir.problem import Gather, Problem
@@ -20,8 +18,8 @@ from kgen.ir.program import Program
 from kgen.ir.scaled import is_scaled
 from kgen.planning.aligned import with_aligned
 from kgen.planning.attention import why_not_fused
-from kgen.planning.candidates import legal_set, solve_gemm
-from kgen.planning.loops import solve_loop
+from kgen.planning.candidates import legal_set
+from kgen.planning.predicted import INFINITE, kernel_us
 from kgen.target import Device
 
 
@@ -93,16 +91,7 @@ def _time(program: Program, device: Device) -> float | None:
     Attentions are the same kernels with gates and without, and are left out.
     """
     try:
-        return sum(_kernel_time(problem, device) for problem in program.problems)
+        time = sum(kernel_us(classify(problem, device), device) for problem in program.problems)
     except UnsupportedError:
         return None
-
-
-def _kernel_time(problem: Problem, device: Device) -> float:
-    match classify(problem, device):
-        case GemmForm() as form:
-            return solve_gemm(facts_of(form, MAX_ALIGN_BYTES), device, top=1).ranked[0].time_us
-        case LoopForm() as form:
-            facts = loop_facts.facts_of(form, loop_facts.MAX_ACCESS_BYTES)
-            return solve_loop(form.family, facts, device, top=1).ranked[0].time_us
-    return 0.0
+    return time if time < INFINITE else None

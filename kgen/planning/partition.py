@@ -2,31 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import count
 
 from kgen.errors.base import UnsupportedError
-from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.classify import classify
-from kgen.families.gemm.facts import MAX_ALIGN_BYTES
-from kgen.families.gemm.facts import facts_of as facts_of_product
 from kgen.families.gemm.form import GemmForm
-from kgen.families.gemm.rules_facts import GemmFacts
 from kgen.families.strided.classify import classify_loop
 from kgen.families.strided.cuts import Cut, can_split, cut_after_first_phase, split_reduction, splittable_axes
-from kgen.families.strided.facts import MAX_ACCESS_BYTES, LoopFacts, facts_of
+from kgen.families.strided.facts import MAX_ACCESS_BYTES, facts_of
 from kgen.families.strided.online import online
 from kgen.families.strided.vectors import as_loop
 from kgen.ir.access import Access
 from kgen.ir.attention import holds_two_products
 from kgen.ir.problem import Contract, Gather, Load, Problem, Reduce, Statement, Store
 from kgen.ir.program import Buffer, Program
-from kgen.planning.candidates import solve_gemm
 from kgen.planning.loops import solve_loop
+from kgen.planning.predicted import INFINITE, kernel_us
 from kgen.target import Device
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096)
-INFINITE = float("inf")
 FEWER_PARTS = 0.01  # of the time, that fewer parts of a split may cost
 VECTOR_GAIN = 0.75  # a loop has to be predicted this much faster than a product: two models are compared
 GAIN = 0.97  # a cut has to be predicted this much faster: one kernel is simpler than two
@@ -103,28 +97,17 @@ def _product(problem: Problem, device: Device) -> _Pieces:
         return product
     try:
         form = classify(problem, device)
-    except UnsupportedError:
-        return product  # the plan says what stands in its way
-    if not isinstance(form, GemmForm) or min(form.m, form.n) > 1 or form.k < 2:
-        return product
-    try:
+        if not isinstance(form, GemmForm) or min(form.m, form.n) > 1 or form.k < 2:
+            return product
         found = _best(as_loop(problem), device)
     except UnsupportedError:
-        return product  # scales of blocks, say, which no loop walks
-    time = _product_time(facts_of_product(form, MAX_ALIGN_BYTES), device)
+        return product  # the plan says what stands in its way; or no loop walks it, with scales of blocks, say
+    time = kernel_us(form, device)
     if found.time_us >= time * VECTOR_GAIN:
         return product
     alone = f"{time:.1f} us on tensor cores" if time < INFINITE else "no product is legal"
     reason = f"{problem.name}: a product with a vector, as a loop predicted {found.time_us:.1f} us; {alone}"
     return replace(found, reasons=(reason, *found.reasons))
-
-
-@lru_cache(maxsize=256)
-def _product_time(facts: GemmFacts, device: Device) -> float:
-    try:
-        return solve_gemm(facts, device, top=1).ranked[0].time_us
-    except NoLegalCandidateError:
-        return INFINITE
 
 
 def _uncut(problem: Problem, device: Device) -> _Pieces:
@@ -140,17 +123,8 @@ def _whole(problem: Problem, device: Device) -> _Pieces:
 
 
 def _time(problem: Problem, device: Device) -> float:
-    """Return the predicted time of one kernel in microseconds, infinite where none is legal."""
-    form = classify_loop(problem)
-    return _predicted(form.family, facts_of(form, MAX_ACCESS_BYTES), device)
-
-
-@lru_cache(maxsize=256)  # pieces of one program often have equal facts, and so have the cases of a spec
-def _predicted(family: str, facts: LoopFacts, device: Device) -> float:
-    try:
-        return solve_loop(family, facts, device, top=1).ranked[0].time_us
-    except NoLegalCandidateError:
-        return INFINITE
+    """Return the predicted time of one loop kernel in microseconds, infinite where none is legal."""
+    return kernel_us(classify_loop(problem), device)
 
 
 def _names(problem: Problem) -> tuple[str, ...]:
