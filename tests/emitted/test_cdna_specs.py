@@ -43,6 +43,8 @@ SMALL = {
     "gemm_bf16_small": ({"M": 256, "N": 128, "K": 192},),
     "gemm_bf16_split_k": ({"M": 48, "N": 64, "K": 4096},),
     "gemm_fp32": ({"M": 70, "N": 72, "K": 136},),
+    "gemm_fp32_deep_k": ({"M": 37, "N": 40, "K": 4096},),
+    "gemm_fp8_block_scaled": ({"M": 70, "N": 200, "K": 384, "NB": 2, "KB": 3},),
     "gemm_fp8_scaled": ({"M": 70, "N": 136, "K": 256},),
     "gemm_int8": ({"M": 130, "N": 72, "K": 144},),
     "gemm_int8_scaled": ({"M": 70, "N": 136, "K": 256},),

@@ -97,6 +97,25 @@ def test_a_group_norm_folds_its_weight_where_a_channel_has_several_elements(
     assert torch.allclose(plain[:, :3], found[:, :3]) and not found[:, 3].isfinite().any()
 
 
+@pytest.mark.parametrize("heads", [2, 4])
+@pytest.mark.parametrize("mask", ["none", "causal", "given"])
+def test_attention_to_an_infinite_score_is_no_number(mask: str, heads: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(1, heads, 9, 16, generator=generator)
+    k, v = (torch.randn(1, 2, 9, 16, generator=generator) for _ in range(2))
+    given = torch.zeros(9, 9).masked_fill(torch.ones(9, 9, dtype=torch.bool).triu(1), -torch.inf)
+    how = {"none": {}, "causal": {"is_causal": True}, "given": {"attn_mask": given}}[mask]
+    attention = torch.nn.functional.scaled_dot_product_attention
+    before = attention(q, k, v, **how, enable_gqa=True)
+    q[0, -1, :, 0], q[0, -1, -1, 0], k[0, -1, 0, 0] = -1.0, 1.0, torch.inf
+    with AsOnGpu():
+        found = attention(q, k, v, **how, enable_gqa=True)
+    assert found[0, -1, -1].isnan().all()  # infinite less infinite
+    assert found[0, -1, 1].isfinite().all()  # less infinite: as if there were no such key
+    assert mask == "none" or torch.allclose(found[0, -1, 1], v[0, -1, 1], atol=1e-5)
+    assert torch.allclose(found[0, 0], before[0, 0], atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
 def test_a_number_divides_as_the_product_with_its_inverse(dtype: torch.dtype) -> None:
     x = torch.arange(1, 2000).to(dtype)
