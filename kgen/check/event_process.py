@@ -87,6 +87,11 @@ class EventProcess:
         self._stderr.seek(0)
         return self._stderr.read().decode(errors="replace").strip()[-characters:]
 
+    def forget_stderr(self) -> None:
+        """Empty what the subprocess wrote to its standard error: the next request's begins there."""
+        self._stderr.seek(0)  # the subprocess writes where this file object stands
+        self._stderr.truncate()
+
     def kill(self) -> None:
         """End the subprocess and whatever it started; a reader in another thread then sees the end."""
         if self._process.returncode is None:  # else the id may belong to another process by now

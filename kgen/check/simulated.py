@@ -4,10 +4,11 @@ What is right here is right in two orders of waves and with two patterns in neve
 bit. Nothing is timed.
 """
 
-import tempfile
+import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -15,13 +16,9 @@ from typing import Any
 
 from kgen.check.compile import usable_cores
 from kgen.check.dynamic import SimulatedKernel
-from kgen.check.event_process import EventProcess, ProcessEnded
-from kgen.check.hardware import isa_of, toolchain_of
 from kgen.check.package import PackageFolder, read_package
-from kgen.check.toolchains import Simulator
+from kgen.check.simulate_worker import SimulateWorker
 from kgen.errors.check import NotAPackageError
-
-LIMIT_SECONDS = 900.0  # from one case to the next
 
 Progress = Callable[["SimulatedResult", int, int], None]
 
@@ -112,17 +109,21 @@ class SimulatedResult:
         }
 
 
-def simulate_package(folder: Path, *, limit_seconds: float = LIMIT_SECONDS) -> SimulatedResult:
-    """Run a package's test in the simulator of its tool chain, in a subprocess of its own."""
+def simulate_package(folder: Path, worker: SimulateWorker | None = None) -> SimulatedResult:
+    """Run a package's test in the simulator of its tool chain, in a subprocess: that of `worker`, or one of its own."""
+    if worker is None:
+        with closing(SimulateWorker()) as own:
+            return simulate_package(folder, own)
     package = read_package(folder)
     for name in ("test_kernel.py", "input.py", "shapes.json"):
         if not (folder / name).is_file():
             raise NotAPackageError(folder=folder, missing=name)
-    simulator = toolchain_of(package).simulator()
-    assert simulator is not None
     started = time.perf_counter()
-    cases, failure = _run(simulator, package, limit_seconds)
-    failures = [line for case in cases for line in case.failures] + ([failure] if failure else [])
+    simulated = worker.simulate(package)
+    cases = tuple(map(SimulatedCase.from_json, simulated.cases))
+    failures = [line for case in cases for line in case.failures]
+    if simulated.failure is not None:
+        failures.append(simulated.failure)
     seconds = time.perf_counter() - started
     notes = tuple(_notes(package, cases))
     return SimulatedResult(folder, package.device, cases, tuple(failures), notes, seconds, package.estimates_us)
@@ -132,41 +133,25 @@ def simulate_packages(
     folders: Sequence[Path], *, jobs: int | None = None, progress: Progress | None = None
 ) -> tuple[SimulatedResult, ...]:
     """Run the tests of many packages, `jobs` at once (default: the cores there are), in the order of `folders`."""
-    if not folders:
-        return ()
-    with ThreadPoolExecutor(max(1, min(jobs or usable_cores(), len(folders)))) as pool:
-        running = [pool.submit(simulate_package, folder) for folder in folders]
+    count = min(jobs or usable_cores(), len(folders))
+    idle: queue.SimpleQueue[SimulateWorker] = queue.SimpleQueue()
+
+    def simulate(folder: Path) -> SimulatedResult:
+        worker = idle.get()
+        try:
+            return simulate_package(folder, worker)
+        finally:
+            idle.put(worker)
+
+    with ExitStack() as stack:
+        for _ in range(count):
+            idle.put(stack.enter_context(closing(SimulateWorker())))
+        pool = stack.enter_context(ThreadPoolExecutor(max(1, count)))
+        running = [pool.submit(simulate, folder) for folder in folders]
         for done, future in enumerate(as_completed(running), 1):
             if progress is not None:
                 progress(future.result(), done, len(folders))
-    return tuple(future.result() for future in running)
-
-
-def _run(
-    simulator: Simulator, package: PackageFolder, limit_seconds: float
-) -> tuple[tuple[SimulatedCase, ...], str | None]:
-    """Return the cases that were answered, and why there are no more."""
-    cases: list[SimulatedCase] = []
-    with tempfile.TemporaryDirectory(prefix="kgen-simulate-", ignore_cleanup_errors=True) as scratch:
-        stderr = (Path(scratch) / "stderr").open("w+b")
-        process = EventProcess(simulator.command(), simulator.environment(isa_of(package)), stderr)
-        try:
-            process.wait_until_up()
-            process.send(simulator.request(package))
-            for event in _events(process, limit_seconds):
-                if event.pop("event") == "failed":
-                    return tuple(cases), f"the package's test could not run: {event['error']}"
-                cases.append(SimulatedCase.from_json(event))
-        except ProcessEnded as error:
-            return tuple(cases), f"the simulating process ended ({error.ending})\n{process.stderr_tail()}".strip()
-        finally:
-            process.close()
-    return tuple(cases), None
-
-
-def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, Any]]:
-    while (event := process.next_event(limit_seconds))["event"] != "done":
-        yield event
+        return tuple(future.result() for future in running)
 
 
 def _notes(package: PackageFolder, cases: tuple[SimulatedCase, ...]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kgen.check.hardware import isa_of, toolchain_of
 from kgen.check.on_device import gpu_that_runs
 from kgen.check.package import read_package
 from kgen.check.result import CheckResult
+from kgen.check.simulate_worker import SimulateWorker
 from kgen.check.simulated import SimulatedResult, simulate_package
 from kgen.errors.regen import OtherKgenError, WrongGpuError
 from kgen.golden import as_kgen_error
@@ -35,12 +36,13 @@ COMPILED, SIMULATED, TESTED = "compiled", "compiled; simulated, not timed", "com
 
 
 class Worker:
-    """Does one task after the other; its compile subprocess lives as long as it does."""
+    """Does one task after the other; the subprocesses that compile and simulate live as long as it does."""
 
     def __init__(self, scratch: Path) -> None:
         """`scratch` is a private folder that the caller removes."""
         self._scratch = scratch
         self._checker = PackageChecker(scratch)
+        self._simulator = SimulateWorker()
 
     def do(self, task: Task) -> tuple[Made, ...]:
         """Return what was made of each package of a task."""
@@ -58,8 +60,9 @@ class Worker:
         return (Made(task.origin, records, files, {str(task.step): time.perf_counter() - started}),)
 
     def close(self) -> None:
-        """End the subprocess."""
+        """End the subprocesses."""
         self._checker.close()
+        self._simulator.close()
 
     @contextmanager
     def _folder_of(self, task: PackageTask) -> Iterator[Path]:
@@ -86,7 +89,7 @@ class Worker:
         simulates = toolchain_of(package).simulates and gpu_that_runs(isa_of(package)) is None
         if not (compiled.ok and simulates):
             return _check_record(task, compiled, COMPILED)
-        simulated = simulate_package(folder)
+        simulated = simulate_package(folder, self._simulator)
         return _check_record(task, compiled, SIMULATED, simulated.failures, _simulated_figures(simulated))
 
 

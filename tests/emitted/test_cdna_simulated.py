@@ -2,6 +2,8 @@
 
 import io
 import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import cdna_fixtures
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from kgen.check import PackageCheck, SimulatedResult, check, simulate_package
 from kgen.check.cache import Cache
+from kgen.check.simulate_worker import SimulateWorker
 from kgen.check.table import whole_table
 
 pytestmark = pytest.mark.emitted
@@ -49,12 +52,29 @@ FAULTS = {
 }
 
 
-def simulated(tmp_path: Path, name: str, device: str, *changes: tuple[str, str]) -> SimulatedResult:
-    text = (cdna_fixtures.SOURCES / name / "kernel.py").read_text()
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return simulate_package(cdna_fixtures.write(name, device, tmp_path / name, text))
+Simulate = Callable[..., SimulatedResult]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[SimulateWorker]:
+    """One subprocess for all packages: what is wrong with one says nothing of the next."""
+    with closing(SimulateWorker()) as worker:
+        yield worker
+
+
+@pytest.fixture
+def simulated(worker: SimulateWorker, tmp_path: Path) -> Simulate:
+    """Return what simulates a fixture with changes of its text."""
+
+    def simulated(name: str, device: str, *changes: tuple[str, str]) -> SimulatedResult:
+        text = (cdna_fixtures.SOURCES / name / "kernel.py").read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        folder = tmp_path / str(len(list(tmp_path.iterdir()))) / name
+        return simulate_package(cdna_fixtures.write(name, device, folder, text), worker)
+
+    return simulated
 
 
 @pytest.mark.parametrize("device", ["mi300x", "mi355x"])
@@ -79,29 +99,29 @@ def text_of(result: PackageCheck) -> str:
 
 
 @pytest.mark.parametrize("fault", [name for name, (_, _, shown) in FAULTS.items() if shown])
-def test_each_fault_is_caught_for_its_own_reason(tmp_path: Path, fault: str) -> None:
+def test_each_fault_is_caught_for_its_own_reason(simulated: Simulate, fault: str) -> None:
     old, new, shown = FAULTS[fault]
-    result = simulated(tmp_path, "small_gemm", "mi300x", (old, new))
+    result = simulated("small_gemm", "mi300x", (old, new))
     assert not result.ok
     assert shown is not None and any(shown in failure for failure in result.failures), result.failures
 
 
-def test_a_swizzle_that_is_missing_costs_bank_conflicts(tmp_path: Path) -> None:
-    right = simulated(tmp_path / "right", "small_gemm", "mi300x")
+def test_a_swizzle_that_is_missing_costs_bank_conflicts(simulated: Simulate) -> None:
+    right = simulated("small_gemm", "mi300x")
     old, new, _ = FAULTS["another swizzle for B"]
-    wrong = simulated(tmp_path / "wrong", "small_gemm", "mi300x", (old, new))
+    wrong = simulated("small_gemm", "mi300x", (old, new))
     conflicts = [{k.whole.bank_conflict_cycles for c in r.cases for k in c.kernels} for r in (right, wrong)]
     assert right.ok and wrong.ok and conflicts[0] == {0} and 0 not in conflicts[1]
 
 
-def test_a_host_function_that_takes_cpu_tensors_is_caught(tmp_path: Path) -> None:
+def test_a_host_function_that_takes_cpu_tensors_is_caught(simulated: Simulate) -> None:
     changes = ("not t.is_cuda or ", ""), ("v is None or a.device != b.device", "v is None")
-    result = simulated(tmp_path, "small_gemm", "mi300x", *changes)
+    result = simulated("small_gemm", "mi300x", *changes)
     assert {"one_tile: accepts a on the CPU", "one_tile: accepts b on the CPU"} <= set(result.failures)
 
 
-def test_counts_are_of_the_launch_and_name_its_variant(tmp_path: Path) -> None:
-    result = simulated(tmp_path, "small_gemm", "mi355x")
+def test_counts_are_of_the_launch_and_name_its_variant(simulated: Simulate) -> None:
+    result = simulated("small_gemm", "mi355x")
     case = next(case for case in result.cases if case.case == "ragged")
     (kernel,) = case.kernels
     assert (kernel.variant, kernel.workgroups, kernel.executed_workgroups) == ("m100n128k192", 4, 4)
@@ -110,20 +130,31 @@ def test_counts_are_of_the_launch_and_name_its_variant(tmp_path: Path) -> None:
     assert kernel.whole.lds_bytes == 4 * 3 * (2 * 64 * 64 * 2 + 4 * 64 * 64 * 2)
 
 
-def test_a_process_that_dies_is_a_failure_of_its_package(tmp_path: Path) -> None:
-    result = simulated(tmp_path, "small_gemm", "mi300x", ("    return c\n", "    import os\n\n    os.abort()\n"))
+def test_a_process_that_dies_is_a_failure_of_its_package_alone(simulated: Simulate) -> None:
+    dies = "    import os\n\n    os.write(2, b'it died')\n    os.abort()\n"
+    result = simulated("small_gemm", "mi300x", ("    return c\n", dies))
     assert not result.ok
-    assert "the simulating process ended (killed by SIGABRT)" in result.failures[0]
+    assert "the simulating process ended (killed by SIGABRT)\n" in result.failures[0]
+    assert result.failures[0].endswith("it died")
+    assert simulated("small_gemm", "mi300x").ok
+
+
+def test_a_process_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
+    folder = cdna_fixtures.write("small_gemm", "mi300x", tmp_path / "small_gemm")
+    with closing(SimulateWorker(limit_seconds=0.1)) as hurried:
+        for _ in range(2):
+            result = simulate_package(folder, hurried)
+            assert result.failures == ("the simulating process ended (no answer within 0 s)",)
 
 
 def test_of_a_large_grid_a_part_runs_and_what_it_wrote_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulated: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 4_000_003
     large = cdna_fixtures.resized("scaled_add", {"large": ({"N": count}, (2 * count, 4 * count, 2 * count))})
     monkeypatch.setitem(cdna_fixtures.FIXTURES, "scaled_add", large)
     extents = ("EXTENTS = (10007, 4096)", f"EXTENTS = ({count},)")
-    result = simulated(tmp_path / "right", "scaled_add", "mi300x", extents)
+    result = simulated("scaled_add", "mi300x", extents)
     (case,) = result.cases
     assert result.ok and 0 < case.compared_elements < case.elements, result.failures
     assert {k.executed_workgroups < k.workgroups for k in case.kernels} == {True}
@@ -132,14 +163,16 @@ def test_of_a_large_grid_a_part_runs_and_what_it_wrote_is_compared(
         "total = fx.Vector(held_x.load()).to(fx.Float32) * 2.0",
         "total = fx.Vector(held_x.load()).to(fx.Float32) * 3.0",
     )
-    result = simulated(tmp_path / "wrong", "scaled_add", "mi300x", extents, wrong)
+    result = simulated("scaled_add", "mi300x", extents, wrong)
     assert any("rel_err" in failure for failure in result.failures)
 
 
-def test_a_case_that_no_cpu_can_run_is_said_not_to_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_no_cpu_can_run_is_said_not_to_have_run(
+    simulated: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     huge = cdna_fixtures.resized("scaled_add", {"huge": ({"N": 10007}, (2**40, 2**33, 2**32))})
     monkeypatch.setitem(cdna_fixtures.FIXTURES, "scaled_add", huge)
-    result = simulated(tmp_path, "scaled_add", "mi300x")
+    result = simulated("scaled_add", "mi300x")
     assert result.ok and not result.is_compared and result.cases[0].status == "not simulated"
     assert any("no case is small enough to be simulated" in note for note in result.notes)
     assert any("huge was not simulated: the reference has 1.1e+12 operations" in note for note in result.notes)

@@ -22,6 +22,10 @@ _ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 class AsOnGpu(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Computes such ops in the order of a GPU."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is traced under this mode, and to say so to torch would import its compiler, for seconds
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _GROUP_NORM and args[_ELEMENTS_OF_CHANNEL] == 1:
             return _group_norm(*args)

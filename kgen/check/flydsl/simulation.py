@@ -1,30 +1,35 @@
 """The simulating process: one package's own test, with FlyDSL's host code and its kernels in the simulator.
 
 Run as `python -P -m kgen.check.flydsl.simulation`, in the environment that `toolchain.cross_environment` makes. One
-JSON request on standard input, `{"folder": path, "device": name, "hip": path}`; one JSON event a
-line on standard output:
-    {"event": "ready"}
+JSON request a line on standard input, `{"folder": path, "device": name, "hip": path}`; one JSON event a line on
+standard output:
+    {"event": "ready"}                     the subprocess is up
     {"event": "case", "case": id, ...}     the fields of `kgen.check.simulated.SimulatedCase`
     {"event": "failed", "error": text}     the package could not be loaded
-    {"event": "done"}
-What kernels and compilers print goes to standard error.
+    {"event": "ended", "status": number}   the package ended its process, with a status as `subprocess` gives it
+    {"event": "done"}                      the request is finished
+Each package has a process of its own, forked from this one, which has imported torch and FlyDSL once. What kernels
+and compilers print goes to standard error.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgen.check.compile_runner import load, open_channel, tell, told
+from kgen.check.compile_runner import die_with_parent, load, open_channel, tell, told
 
+# What every package needs and takes seconds to import; torch and FlyDSL start no threads of theirs by that.
+IMPORTED = ("flydsl.compiler", "flydsl.expr", "kgen.check.flydsl.cases")
 KERNEL = "kernel"  # the module under test, which is in the package's folder
 FRESH_SEED = 20261  # of the second drawing of the inputs; a fixed one, so that a check repeats
 
 
 def serve(request: dict[str, Any], channel: TextIO) -> None:
-    """Simulate the cases of one package, the ones with the least work first."""
+    """Tell the cases of one package, the ones with the least work first."""
 
     def send(**event: Any) -> None:
         tell(channel, event)
@@ -34,7 +39,20 @@ def serve(request: dict[str, Any], channel: TextIO) -> None:
             send(event="case", **outcome)
     except BaseException as error:
         send(event="failed", error=told(error))
-    send(event="done")
+
+
+def serve_apart(request: dict[str, Any], channel: TextIO) -> None:
+    """Answer a request in a process of its own, forked from this one, and tell the end of it."""
+    child = os.fork()
+    if not child:
+        die_with_parent()
+        serve(request, channel)
+        sys.stderr.flush()
+        os._exit(0)  # nothing of the parent is to be cleaned up
+    _, status = os.waitpid(child, 0)
+    if status:
+        tell(channel, {"event": "ended", "status": os.waitstatus_to_exitcode(status)})
+    tell(channel, {"event": "done"})
 
 
 def simulate_package(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -79,9 +97,12 @@ def _cases(folder: Path, test: Any, executor: Any, device: Any) -> Iterator[dict
 
 
 def main() -> None:
-    """Answer one request."""
-    channel = open_channel()  # before the request is read: the parent waits for the first event
-    serve(json.loads(sys.stdin.readline()), channel)
+    """Answer requests until standard input ends."""
+    channel = open_channel()  # before the imports, which take seconds: the parent waits for the first event
+    for module in IMPORTED:
+        import_module(module)
+    for line in sys.stdin:
+        serve_apart(json.loads(line), channel)
 
 
 if __name__ == "__main__":

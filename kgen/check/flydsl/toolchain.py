@@ -142,8 +142,9 @@ class FlyDslSimulator:
         return [sys.executable, "-P", "-m", "kgen.check.flydsl.simulation"]
 
     def environment(self, isa: str) -> dict[str, str]:
-        """Return its environment."""
-        return zig_environment(users_environment()) | cross_environment(isa, self._rocm_path)
+        """Return its environment; a process with one thread can be forked."""
+        single = {"OPENBLAS_NUM_THREADS": "1"}
+        return zig_environment(users_environment()) | cross_environment(isa, self._rocm_path) | single
 
     def request(self, package: PackageFolder) -> dict[str, Any]:
         """Return the request for a package."""

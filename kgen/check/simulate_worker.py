@@ -1,0 +1,73 @@
+"""One of several workers: simulates the tests of packages in its subprocess, which imports what they need once."""
+
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from kgen.check.command import ending_of
+from kgen.check.event_process import EventProcess, ProcessEnded
+from kgen.check.hardware import isa_of, toolchain_of
+from kgen.check.package import PackageFolder
+from kgen.check.toolchains import Simulator
+
+LIMIT_SECONDS = 900.0  # from one case to the next
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The events of the cases that were answered, and why there are no more where something went wrong."""
+
+    cases: tuple[dict[str, Any], ...]
+    failure: str | None
+
+
+class SimulateWorker:
+    """Simulates one package after the other; belongs to one thread at a time."""
+
+    def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """`limit_seconds` holds from one case to the next."""
+        self._limit_seconds = limit_seconds
+        self._process: EventProcess | None = None
+        self._made_for: tuple[type[Simulator], str] | None = None
+
+    def simulate(self, package: PackageFolder) -> Simulated:
+        """Run the test of a package in the simulator of its tool chain; a crash costs this package alone."""
+        simulator = toolchain_of(package).simulator()
+        assert simulator is not None
+        process = self._process_for(simulator, isa_of(package))
+        process.forget_stderr()
+        cases, failure = [], None
+        try:
+            process.send(simulator.request(package))
+            while (event := process.next_event(self._limit_seconds))["event"] != "done":
+                match event.pop("event"):
+                    case "case":
+                        cases.append(event)
+                    case "failed":
+                        failure = f"the package's test could not run: {event['error']}"
+                    case "ended":
+                        failure = _ended(process, ending_of(event["status"]))
+        except ProcessEnded as error:
+            failure = _ended(process, error.ending)
+            self.close()
+        return Simulated(tuple(cases), failure)
+
+    def close(self) -> None:
+        """End the subprocess and free what belongs to it."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def _process_for(self, simulator: Simulator, isa: str) -> EventProcess:
+        if self._process is not None and self._made_for != (type(simulator), isa):
+            self.close()
+        if self._process is None:
+            stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the process closes it
+            process = EventProcess(simulator.command(), simulator.environment(isa), stderr)
+            process.wait_until_up()
+            self._process, self._made_for = process, (type(simulator), isa)
+        return self._process
+
+
+def _ended(process: EventProcess, ending: str) -> str:
+    return f"the simulating process ended ({ending})\n{process.stderr_tail()}".strip()
