@@ -93,7 +93,7 @@ def device_text(
     begins = dialect.begins if variant.starts_early else ()
     view = replace(view, accesses=(*begins, *view.accesses, *entered))
     text = render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
-    launch, launch_text = _launch(name, names, problem, dialect, "launch_early" if begins else "launch")
+    launch, launch_text = _launch(name, names, problem, dialect, starts_early=bool(begins))
     return DeviceText(name, text, launch, launch_text, body.reductions.joins(), tuple(body.symbols.accesses))
 
 
@@ -104,7 +104,7 @@ def _is_far(type_: TensorType, dialect: LoopDialect) -> bool:
 
 
 def _launch(
-    function: str, names: dict[str, str], problem: Problem, dialect: LoopDialect, template: str
+    function: str, names: dict[str, str], problem: Problem, dialect: LoopDialect, *, starts_early: bool
 ) -> tuple[str, str]:
     """Return name and text of the function that launches a device function."""
     tensors = tuple(names[t] for t in tensors_of(problem))
@@ -112,8 +112,8 @@ def _launch(
         dialect.given[t.type.dtype].format(names[t.name]) for t in problem.tensors if t.type.dtype in dialect.given
     )
     call = bracketed(f"launched = {function}(", ("v", *tensors), ")", indent=4)
-    view = LaunchView(f"launch_{function}", tensors, (*fitted_lines(given, 4), *call))
-    return view.name, render(f"{dialect.folder}/{template}.py.j2", view).rstrip("\n")
+    view = LaunchView(f"launch_{function}", tensors, (*fitted_lines(given, 4), *call), starts_early)
+    return view.name, render(f"{dialect.folder}/launch.py.j2", view).rstrip("\n")
 
 
 def _flat_view(signature: Lines, body: LoopBody) -> FlatKernelView:

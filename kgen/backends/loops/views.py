@@ -109,6 +109,7 @@ class LaunchView:
     name: str
     tensors: Lines
     body: Lines
+    starts_early: bool
 
 
 @dataclass(frozen=True, slots=True)
