@@ -49,6 +49,14 @@ def middle(a: Array, b: Array, c: Array) -> Array:
     return np.where(any_nan, minimum(minimum(a, b), c), ordered)
 
 
+def largest(a: Array, b: Array, c: Array) -> Array:
+    return np.maximum(np.maximum(a, b), c)
+
+
+def smallest(a: Array, b: Array, c: Array) -> Array:
+    return np.minimum(np.minimum(a, b), c)
+
+
 def integer_middle(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
@@ -169,16 +177,17 @@ INTEGERS: dict[str, tuple[str, Function]] = {
     "v_min_u32": ("u32 u32 -> u32", np.minimum),
     "v_max_i32": ("i32 i32 -> i32", np.maximum),
     "v_min_i32": ("i32 i32 -> i32", np.minimum),
-    "v_max3_u32": ("u32 u32 u32 -> u32", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-    "v_min3_u32": ("u32 u32 u32 -> u32", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-    "v_max3_i32": ("i32 i32 i32 -> i32", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-    "v_min3_i32": ("i32 i32 i32 -> i32", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-    "v_med3_i32": ("i32 i32 i32 -> i32", integer_middle),
-    "v_med3_u32": ("u32 u32 u32 -> u32", integer_middle),
+    **{f"v_max3_{t}": (f"{t} {t} {t} -> {t}", largest) for t in ("u16", "i16", "u32", "i32")},
+    **{f"v_min3_{t}": (f"{t} {t} {t} -> {t}", smallest) for t in ("u16", "i16", "u32", "i32")},
+    **{f"v_med3_{t}": (f"{t} {t} {t} -> {t}", integer_middle) for t in ("u16", "i16", "u32", "i32")},
     "v_add_u16": ("u16 u16 -> u16", np.add),
     "v_sub_u16": ("u16 u16 -> u16", np.subtract),
+    "v_subrev_u16": ("u16 u16 -> u16", lambda a, b: b - a),
+    "v_add_i16": ("i16 i16 -> i16", np.add),
+    "v_sub_i16": ("i16 i16 -> i16", np.subtract),
     "v_mul_lo_u16": ("u16 u16 -> u16", np.multiply),
     "v_mad_u16": ("u16 u16 u16 -> u16", lambda a, b, c: a * b + c),
+    "v_mad_i16": ("i16 i16 i16 -> i16", lambda a, b, c: a * b + c),
     "v_max_u16": ("u16 u16 -> u16", np.maximum),
     "v_min_u16": ("u16 u16 -> u16", np.minimum),
     "v_max_i16": ("i16 i16 -> i16", np.maximum),
@@ -194,8 +203,8 @@ FLOATS: dict[str, tuple[str, Function]] = {
     "v_min_f32": ("f32 f32 -> f32", minimum),
     "v_max3_f32": ("f32 f32 f32 -> f32", lambda a, b, c: maximum(maximum(a, b), c)),
     "v_min3_f32": ("f32 f32 f32 -> f32", lambda a, b, c: minimum(minimum(a, b), c)),
-    "v_maximum3_f32": ("f32 f32 f32 -> f32", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-    "v_minimum3_f32": ("f32 f32 f32 -> f32", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+    "v_maximum3_f32": ("f32 f32 f32 -> f32", largest),
+    "v_minimum3_f32": ("f32 f32 f32 -> f32", smallest),
     "v_med3_f32": ("f32 f32 f32 -> f32", middle),
     "v_fma_f32": ("f32 f32 f32 -> f32", fma),
     "v_fmac_f32": ("f32 f32 old.f32 -> f32", fma),

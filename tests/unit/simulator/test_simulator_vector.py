@@ -21,6 +21,10 @@ def signed(x: int, bits: int = 32) -> int:
     return x - (1 << bits) if x >> (bits - 1) & 1 else x
 
 
+def s16(x: int) -> int:
+    return signed(x & 0xFFFF, 16)
+
+
 def s24(x: int) -> int:
     return signed(x & 0xFFFFFF, 24)
 
@@ -78,6 +82,16 @@ INTEGER: dict[str, Callable[..., int]] = {
     "v_min3_i32 v3, v0, v1, v2": lambda a, b, c: min(signed(a), signed(b), signed(c)),
     "v_med3_i32 v3, v0, v1, v2": lambda a, b, c: sorted((signed(a), signed(b), signed(c)))[1],
     "v_med3_u32 v3, v0, v1, v2": lambda a, b, c: sorted((a, b, c))[1],
+    "v_max3_u16 v3, v0, v1, v2": lambda a, b, c: max(a & 0xFFFF, b & 0xFFFF, c & 0xFFFF),
+    "v_min3_u16 v3, v0, v1, v2": lambda a, b, c: min(a & 0xFFFF, b & 0xFFFF, c & 0xFFFF),
+    "v_med3_u16 v3, v0, v1, v2": lambda a, b, c: sorted((a & 0xFFFF, b & 0xFFFF, c & 0xFFFF))[1],
+    "v_max3_i16 v3, v0, v1, v2": lambda a, b, c: max(s16(a), s16(b), s16(c)) & 0xFFFF,
+    "v_min3_i16 v3, v0, v1, v2": lambda a, b, c: min(s16(a), s16(b), s16(c)) & 0xFFFF,
+    "v_med3_i16 v3, v0, v1, v2": lambda a, b, c: sorted((s16(a), s16(b), s16(c)))[1] & 0xFFFF,
+    "v_subrev_u16_e32 v3, v0, v1": lambda a, b, c: (b - a) & 0xFFFF,
+    "v_add_i16 v3, v0, v1": lambda a, b, c: (a + b) & 0xFFFF,
+    "v_sub_i16 v3, v0, v1": lambda a, b, c: (a - b) & 0xFFFF,
+    "v_mad_i16 v3, v0, v1, v2": lambda a, b, c: (a * b + c) & 0xFFFF,
     "v_add_u16_e32 v3, v0, v1": lambda a, b, c: (a + b) & 0xFFFF,
     "v_sub_u16_e32 v3, v0, v1": lambda a, b, c: (a - b) & 0xFFFF,
     "v_mul_lo_u16_e32 v3, v0, v1": lambda a, b, c: a * b & 0xFFFF,
