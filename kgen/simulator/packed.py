@@ -235,6 +235,7 @@ OPCODES: dict[str, Opcode] = {
     "v_pk_sub_i16": packed("i16", 2, np.subtract),
     "v_pk_mul_lo_u16": packed("u16", 2, np.multiply),
     "v_pk_mad_u16": packed("u16", 3, lambda a, b, c: a * b + c),
+    "v_pk_mad_i16": packed("i16", 3, lambda a, b, c: a * b + c),
     "v_pk_max_u16": packed("u16", 2, np.maximum),
     "v_pk_min_u16": packed("u16", 2, np.minimum),
     "v_pk_max_i16": packed("i16", 2, np.maximum),

@@ -149,6 +149,7 @@ INTEGERS: dict[str, tuple[str, Function]] = {
     "v_sub_u32": ("u32 u32 -> u32", np.subtract),
     "v_subrev_u32": ("u32 u32 -> u32", lambda a, b: b - a),
     "v_add3_u32": ("u32 u32 u32 -> u32", lambda a, b, c: a + b + c),
+    "v_sad_u32": ("u32 u32 u32 -> u32", lambda a, b, c: np.maximum(a, b) - np.minimum(a, b) + c),
     "v_xad_u32": ("u32 u32 u32 -> u32", lambda a, b, c: (a ^ b) + c),
     "v_add_lshl_u32": ("u32 u32 u32 -> u32", lambda a, b, c: (a + b) << (c & 31)),
     "v_lshl_add_u32": ("u32 u32 u32 -> u32", lambda a, b, c: (a << (b & 31)) + c),

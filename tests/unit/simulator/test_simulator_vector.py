@@ -62,6 +62,10 @@ INTEGER: dict[str, Callable[..., int]] = {
     "v_sub_u32_e32 v3, v0, v1": lambda a, b, c: a - b,
     "v_subrev_u32_e32 v3, v0, v1": lambda a, b, c: b - a,
     "v_add3_u32 v3, v0, v1, v2": lambda a, b, c: a + b + c,
+    "v_sad_u32 v3, v0, v1, v2": lambda a, b, c: abs(a - b) + c,
+    "v_pk_mad_i16 v3, v0, v1, v2": lambda a, b, c: (
+        (a * b + c) & 0xFFFF | ((a >> 16) * (b >> 16) + (c >> 16) & 0xFFFF) << 16
+    ),
     "v_xad_u32 v3, v0, v1, v2": lambda a, b, c: (a ^ b) + c,
     "v_add_lshl_u32 v3, v0, v1, v2": lambda a, b, c: (a + b) << (c & 31),
     "v_lshl_add_u32 v3, v0, v1, v2": lambda a, b, c: (a << (b & 31)) + c,
