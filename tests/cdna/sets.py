@@ -35,6 +35,7 @@ NARROW = (
     ("fp8", fp8_product, torch.float8_e4m3fn),
     ("e5m2", fp8_product, torch.float8_e5m2),
 )
+GATED = ("gated", "gated-mn-major", "gated-unaligned")  # a product and a loop: no kernel for CDNA has gates
 COMPUTED = {
     "ops": Product(product_of_ops, PRODUCTS["aligned"].operands),
     "ops-ragged": Product(product_of_ops, PRODUCTS["ragged"].operands),
@@ -52,7 +53,8 @@ def narrow_tensors(exchanged: bool, dtype: torch.dtype) -> list[torch.Tensor]:
 def sets() -> Mapping[str, Callable[[str], Base]]:
     """Return every product with every type by name: a function of the target."""
     found: dict[str, Callable[[str], Base]] = {}
-    for name, product in {**PRODUCTS, **COMPUTED}.items():
+    plain = {name: product for name, product in PRODUCTS.items() if name not in GATED}
+    for name, product in {**plain, **COMPUTED}.items():
         for dtype, torch_name in TYPES.items() if product.dtypes == FLOATS else ():
             found[f"{name}_{dtype}"] = partial(_floats, product, torch_name)
     for name, reference, narrow in NARROW:
