@@ -21,6 +21,8 @@ def build_notes(measured: Measured, isa: str) -> Iterator[str]:
     except KgenError as error:
         yield f"the machine code of the two builds was not compared: {error.headline}"
         return
+    if not first:
+        yield "the machine code of the two builds was not compared: no cubin of them was left"
     if first != twin:
         yield "the two builds of the A/A pair differ in their machine code"
 

@@ -22,7 +22,7 @@ class Compiled:
     @property
     def is_complete(self) -> bool:
         """Whether everything compiled: only then is it worth keeping."""
-        return self.failure is None and all(variant.failure is None for variant in self.variants)
+        return self.failure is None and bool(self.variants) and all(v.failure is None for v in self.variants)
 
 
 class CompileWorker:
@@ -62,6 +62,9 @@ class CompileWorker:
                 failure = ending
             else:
                 variants.append(VariantEvidence(current, failure=ending))
+        except BaseException:
+            self.close()  # what it still has to say is of this request
+            raise
         return Compiled(tuple(variants), failure)
 
     def interrupt(self) -> None:

@@ -32,6 +32,7 @@ class EventProcess:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes]) -> None:
         """Start it; `stderr` is an open file that `close` closes."""
+        self._program = " ".join(command[1:])
         self._stderr = stderr
         self._process = subprocess.Popen(
             list(command),
@@ -53,7 +54,7 @@ class EventProcess:
         except ProcessEnded as error:
             said = self.stderr_tail()
             self.close()
-            raise RunnerFailedError(ending=error.ending, stderr=said) from error
+            raise RunnerFailedError(program=self._program, ending=error.ending, stderr=said) from error
         except BaseException:
             self.close()
             raise

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgen.check.cuda import CudaDevice, DeviceAttribute, cuda_driver, management
-from kgen.check.kfd import SYSFS, KfdGpu, kfd_driver_version, kfd_gpus
+from kgen.check.kfd import SYSFS, KfdGpu, kfd_driver_version, kfd_gpus, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def find_gpus(sysfs: Path = SYSFS) -> tuple[Gpu, ...]:
     """Return the GPUs that the CUDA driver and the AMD kernel driver show to this process."""
     driver = cuda_driver()
     nvidia = () if driver is None else driver.devices()
-    return (*map(_nvidia_gpu, nvidia), *map(_amd_gpu, kfd_gpus(sysfs)))
+    return (*map(_nvidia_gpu, nvidia), *map(_amd_gpu, shown(kfd_gpus(sysfs))))
 
 
 def cuda_driver_version() -> str | None:

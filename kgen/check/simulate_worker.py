@@ -22,13 +22,14 @@ class Simulated:
 
 
 class SimulateWorker:
-    """Simulates one package after the other; belongs to one thread at a time."""
+    """Simulates one package after the other; belongs to one thread at a time, but for `interrupt`."""
 
     def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
         """`limit_seconds` holds from one case to the next."""
         self._limit_seconds = limit_seconds
         self._process: EventProcess | None = None
         self._made_for: tuple[type[Simulator], str] | None = None
+        self._is_interrupted = False
 
     def simulate(self, package: PackageFolder) -> Simulated:
         """Run the test of a package in the simulator of its tool chain; a crash costs this package alone."""
@@ -52,6 +53,12 @@ class SimulateWorker:
             self.close()
         return Simulated(tuple(cases), failure)
 
+    def interrupt(self) -> None:
+        """End the subprocess from another thread, so that `simulate` returns at once, now and ever after."""
+        self._is_interrupted = True
+        if (process := self._process) is not None:
+            process.kill()
+
     def close(self) -> None:
         """End the subprocess and free what belongs to it."""
         if self._process is not None:
@@ -66,6 +73,8 @@ class SimulateWorker:
             process = EventProcess(simulator.command(), simulator.environment(isa), stderr)
             process.wait_until_up()
             self._process, self._made_for = process, (type(simulator), isa)
+        if self._is_interrupted:  # while it started: `interrupt` could not see it yet
+            self._process.kill()
         return self._process
 
 

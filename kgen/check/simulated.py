@@ -144,9 +144,12 @@ def simulate_packages(
             idle.put(worker)
 
     with ExitStack() as stack:
-        for _ in range(count):
-            idle.put(stack.enter_context(closing(SimulateWorker())))
+        workers = [stack.enter_context(closing(SimulateWorker())) for _ in range(count)]
         pool = stack.enter_context(ThreadPoolExecutor(max(1, count)))
+        for worker in workers:
+            stack.callback(worker.interrupt)  # whatever ends this: nothing goes on behind it
+            idle.put(worker)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         running = [pool.submit(simulate, folder) for folder in folders]
         for done, future in enumerate(as_completed(running), 1):
             if progress is not None:

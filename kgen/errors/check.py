@@ -67,9 +67,10 @@ class NoGpuError(DeviceMissingError):
 
 
 class RunnerFailedError(KgenError):
-    """The compile subprocess could not even start its work."""
+    """A subprocess that compiles, simulates or measures could not even start its work."""
 
-    message: ClassVar[str] = "the compile subprocess ended before it read a request ({ending}): {stderr}"
+    message: ClassVar[str] = "`{program}` ended before it read a request ({ending}): {stderr}"
+    remedy: ClassVar[str] = "`kgen doctor` shows whether what it imports works here"
     exit_code = 1
 
 

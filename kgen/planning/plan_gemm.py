@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from kgen.errors.backend import CasesDifferError
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.facts import MAX_ALIGN_BYTES, facts_of
 from kgen.families.gemm.form import GemmForm
@@ -174,14 +175,27 @@ def plan_gemm(
     requests = {case: GemmRequest(kernel, device, base_align, fixed.get(case, {}), made) for case in forms}
     variants = _variants(forms, requests)
     if len({v.is_exchanged for v in variants}) > 1:
-        decided = next((request.fixed["swap"] for request in requests.values() if "swap" in request.fixed), 0)
-        requests = {case: request.with_axes(swap=decided) for case, request in requests.items()}
+        requests = _with_one(requests, "swap", 0)
         variants = _variants(forms, requests)
     if len({v.cuts for v in variants}) > 1:
         requests, variants = _of_one_engine(forms, requests)
     if len({v.store_path for v in variants}) > 1:
-        variants = _variants(forms, {case: r.with_axes(store_path="direct") for case, r in requests.items()})
+        variants = _variants(forms, _with_one(requests, "store_path", "direct"))
     return variants
+
+
+def _with_one(requests: Mapping[str, GemmRequest], axis: str, value: Value) -> dict[str, GemmRequest]:
+    """Return the requests with one value of an axis in all cases: the one that the spec fixes in some, else `value`.
+
+    Raises `CasesDifferError` where it fixes several.
+    """
+    fixed = {case: request.fixed[axis] for case, request in requests.items() if axis in request.fixed}
+    (first, decided), *others = fixed.items() or [("", value)]
+    for case, other in others:
+        if other != decided:
+            kernel, one, another = requests[case].kernel, f"{axis} = {decided}", f"{axis} = {other}"
+            raise CasesDifferError(spec=kernel, first=first, second=case, one=one, other=another)
+    return {case: request.with_axes(**{axis: decided}) for case, request in requests.items()}
 
 
 def _of_one_engine(
@@ -189,7 +203,7 @@ def _of_one_engine(
 ) -> tuple[dict[str, GemmRequest], tuple[GemmVariant, ...]]:
     """Return requests and variants that all cut their operands, or where one cannot, that all do not."""
     for load_path in ("tma", "simt"):
-        decided = {case: request.with_axes(load_path=load_path) for case, request in requests.items()}
+        decided = _with_one(requests, "load_path", load_path)
         with suppress(NoLegalCandidateError):
             return decided, _variants(forms, decided)
     return dict(requests), _variants(forms, requests)

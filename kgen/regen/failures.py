@@ -34,6 +34,11 @@ def failed(task: Task, reason: str) -> tuple[Made, ...]:
     return (Made(task.origin, rows, {}, {}),)
 
 
+def unread(origin: Origin, step: Step, reason: str) -> Record:
+    """Return the record of a later step of a package whose files could not be read."""
+    return _record(origin, step, Status.FAILED, reason)
+
+
 def short(text: str) -> str:
     """Return an error as it is recorded."""
     return text if len(text) <= _ERROR_CHARACTERS else f"{text[:_ERROR_CHARACTERS]} ..."

@@ -26,9 +26,12 @@ def is_device(gpu: Gpu, device: Device) -> bool:
 
 def _shown_alone(gpus: Sequence[Gpu], index: int) -> dict[str, str]:
     """Return the variables that show one of these GPUs alone to a process."""
-    variable = "CUDA_VISIBLE_DEVICES" if _is_nvidia(gpus[index]) else "HIP_VISIBLE_DEVICES"
+    cuda = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    variable, given = "CUDA_VISIBLE_DEVICES", cuda
+    if not _is_nvidia(gpus[index]):
+        variable, given = "HIP_VISIBLE_DEVICES", os.environ.get("HIP_VISIBLE_DEVICES", cuda)
     among = sum(_is_nvidia(gpu) is _is_nvidia(gpus[index]) for gpu in gpus[:index])
-    shown = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    shown = [name.strip() for name in given.split(",") if name.strip()]
     return {variable: shown[among] if among < len(shown) else str(among)}
 
 

@@ -20,7 +20,7 @@ from kgen.package.folder import file_names
 from kgen.package.write import write_package
 from kgen.records import Record, Status, Store
 from kgen.regen.engine import Engine
-from kgen.regen.failures import failed, not_made
+from kgen.regen.failures import failed, unread
 from kgen.regen.finished import Finished
 from kgen.regen.identity import is_self_contained, origin_of
 from kgen.regen.measured import write_measured_files
@@ -171,15 +171,27 @@ class _Run:
         while self._emits and self._engine.has_room():
             self._start(self._emits.popleft())
         while self._steps and self._engine.has_room():
-            self._start(_task_of(*self._steps.popleft()))
+            if (task := self._task_of(*self._steps.popleft())) is not None:
+                self._start(task)
         if self._emits or self._steps or self._in_flight:
             return
         for _ in range(len(self._on_gpu)):
             step, planned = self._on_gpu.popleft()
-            if self._engine.has_room(planned.device):
-                self._engine.start(_task_of(step, planned))
-            else:
+            if not self._engine.has_room(planned.device):
                 self._on_gpu.append((step, planned))
+            elif (task := self._task_of(step, planned)) is not None:
+                self._engine.start(task)
+
+    def _task_of(self, step: Step, planned: Planned) -> PackageTask | None:
+        """Return the task of a later step, with the bytes of its package as it stands now; without them note that."""
+        try:
+            return PackageTask(step, planned.device, planned.origin, _files_of(step, planned.folder))
+        except (OSError, KgenError) as error:
+            lost = unread(planned.origin, step, f"{planned.folder} cannot be read: {error}")
+        self._tally.records += self._store.add([lost])
+        self._tally.done[step] += 1
+        self._after(planned, step, [lost])
+        return None
 
     def _start(self, task: Task) -> None:
         self._in_flight += 1
@@ -197,7 +209,7 @@ class _Run:
                 return
             outcome = failed(task, outcome.reason)
         started = time.perf_counter()
-        written = self._writers.map(lambda made: self._written(task.step, made), outcome)
+        written = self._writers.map(lambda made: self._written(task, made), outcome)
         kept = [(made.origin, records) for made, records in zip(outcome, written, strict=True)]
         self._tally.records += self._store.add(record for _, records in kept for record in records)
         for made in outcome:
@@ -207,16 +219,17 @@ class _Run:
             self._tally.done[task.step] += 1
             self._after(self._packages[origin], task.step, records)
 
-    def _written(self, step: Step, made: Made) -> tuple[Record, ...]:
+    def _written(self, task: Task, made: Made) -> tuple[Record, ...]:
         """Write the files of a package or a measurement; return what is to be recorded."""
         folder = self._packages[made.origin].folder
         try:
-            if made.files and step is Step.EMIT:
+            if made.files and task.step is Step.EMIT:
                 write_package({name: content.decode() for name, content in made.files.items()}, folder)
             elif made.files:
                 write_measured_files(made.files, folder)
         except KgenError as error:
-            return (not_made(made.origin, error.text()),)
+            (lost,) = (one for one in failed(task, error.text()) if one.origin == made.origin)
+            return lost.records
         return made.records
 
     def _after(self, planned: Planned, step: Step, records: Sequence[Record]) -> None:
@@ -259,14 +272,13 @@ def _expected_seconds(step: Step, device: Device) -> float:
     return SIMULATION_SECONDS if simulates else EXPECTED_SECONDS[step]
 
 
-def _task_of(step: Step, planned: Planned) -> PackageTask:
-    """Return the task of a later step, with the bytes of its package as it stands now."""
-    names = set(file_names(planned.folder))
+def _files_of(step: Step, folder: Path) -> dict[str, bytes]:
+    """Return the files of a package by name: for a measurement what was measured before, too."""
+    names = set(file_names(folder))
     if step is Step.BENCH:
-        measured = (path for path in (planned.folder / MEASURED).rglob("*") if path.is_file())
-        names |= {path.relative_to(planned.folder).as_posix() for path in measured}
-    files = {name: (planned.folder / name).read_bytes() for name in sorted(names)}
-    return PackageTask(step, planned.device, planned.origin, files)
+        measured = (path for path in (folder / MEASURED).rglob("*") if path.is_file())
+        names |= {path.relative_to(folder).as_posix() for path in measured}
+    return {name: (folder / name).read_bytes() for name in sorted(names)}
 
 
 def devices_of(text: str) -> tuple[str, ...]:

@@ -46,7 +46,6 @@ RESOURCE_RULES = (
     "printed_computed",
     "printed_converted",
     "printed_one",
-    "printed_others",
     "printed_registers",
 )
 # Rules on whose far side the compiler's choices vary: some kernels spill, the nearest one need not. frontier.csv has
@@ -173,8 +172,9 @@ def of_set(target: str, name: str, options: argparse.Namespace, picked: random.R
     """Judge the samples of a set, or, where `picked` takes them, one inside and one outside of a rule with an edge."""
     base = sets()[name](target)
     with tempfile.TemporaryDirectory(prefix="kgen-soundness-") as scratch:
-        groups = [make(target, name, base, Path(scratch)) for make in DIRECTIONS[options.direction]]
-        if picked is not None:
+        if picked is None:
+            groups = [make(target, name, base, Path(scratch)) for make in DIRECTIONS[options.direction]]
+        else:
             groups = [inside(target, name, base, Path(scratch)), outside(target, name, base, Path(scratch), MONOTONE)]
             groups = [[picked.choice(found)] for found in groups if found]
         return list(judged([write() for found in groups for write in found], options.processes))

@@ -72,7 +72,7 @@ def test_large_tensors_are_read_by_address() -> None:
     texts = {d: (ROOT / "generated" / d / "full_sum_fp32" / "kernel.py").read_text() for d in ("mi300x", "mi355x")}
     for text in texts.values():
         assert "read_far(v, x_at, x," in text and "x = bounded(x)" not in text  # of 2**32 bytes
-        assert "buffer_0 = bounded(buffer_0)" in text or "bounded(" in text
+        assert "buffer_0 = bounded(buffer_0)" in text
     small = (ROOT / "generated" / "mi300x" / "rms_norm_bf16" / "kernel.py").read_text()
     assert "_far" not in small
 

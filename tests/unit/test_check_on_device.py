@@ -97,7 +97,9 @@ def test_code_for_an_arch_runs_on_its_isa_only() -> None:
     assert mi300.runs("gfx942") and not mi300.runs("gfx950")
 
 
-def test_amd_gpus_are_read_from_the_kernel_driver(tmp_path: Path) -> None:
+def test_amd_gpus_are_read_from_the_kernel_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(variable, raising=False)
     nodes = tmp_path / "class/kfd/kfd/topology/nodes"
     cpu, gpu = nodes / "0", nodes / "1"
     (gpu / "mem_banks/0").mkdir(parents=True)
@@ -110,3 +112,5 @@ def test_amd_gpus_are_read_from_the_kernel_driver(tmp_path: Path) -> None:
     name = "AMD GPU gfx942 (device id 0x74a1)"
     assert find_gpus(tmp_path)[-1] == Gpu(name, "gfx942", 304, 206141652992, 65536, "0000:C1:00.0")
     assert not any(found.isa.startswith("gfx") for found in find_gpus(tmp_path / "none"))
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")  # torch would see none
+    assert not any(found.isa.startswith("gfx") for found in find_gpus(tmp_path))

@@ -38,6 +38,23 @@ def test_a_module_calls_the_operator(target: str) -> None:
     assert "return operator(" in text.partition("class Model")[2]
 
 
+def test_results_are_of_the_targets_own_type() -> None:
+    text = """
+name: narrow
+operator: mine::narrow
+reference: |
+  import torch
+
+  def narrow(x):
+      return x.to(torch.float8_e4m3fn)
+inputs:
+  x: {shape: [64, 512], dtype: fp32}
+"""
+    for target, dtype in (("h200", "torch.float8_e4m3fn)"), ("mi300x", "torch.float8_e4m3fnuz)")):
+        kernel = emit(parse_spec(text, Path("narrow.yaml")), target=target).files["kernel.py"]
+        assert dtype in kernel.partition("RESULTS = {")[2].partition("}")[0]
+
+
 @pytest.mark.parametrize("target", ["h200", "mi300x"])
 def test_nothing_is_registered_unasked(target: str) -> None:
     text = kernel_text("", target)

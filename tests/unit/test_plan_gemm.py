@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from kgen.errors.backend import CasesDifferError
 from kgen.errors.rules import NoLegalCandidateError
 from kgen.families.gemm.classify import classify_gemm
 from kgen.families.gemm.form import GemmForm
@@ -107,6 +108,19 @@ def test_every_case_and_variant_stores_in_one_way() -> None:
     ragged = form_of(product, e(4096, 4096), e(4096, 4095))
     assert {v.store_path for v in plan_of(ragged).variants} == {"direct"}
     assert {v.store_path for v in plan_of(wide, ragged).variants} == {"direct"}
+
+
+def test_what_a_spec_fixes_in_one_case_decides_for_all() -> None:
+    forms = {"wide": form_of(product, e(4096, 4096), e(4096, 4096)), "square": form_of(product, *SQUARE)}
+    ragged = {**forms, "ragged": form_of(product, e(4096, 4096), e(4096, 4095))}
+    device = load_device("h200")
+    with pytest.raises(NoLegalCandidateError, match="store_"):  # and not an answer that is none to the spec
+        plan_gemm("case", ragged, device, {"wide": {"store_path": "tma"}}, 1, MADE)
+    both = {"wide": {"store_path": "tma"}, "square": {"store_path": "direct"}}
+    with pytest.raises(CasesDifferError, match=r"wide prints `store_path = tma` where .* square prints `.* = direct`"):
+        plan_gemm("case", forms, device, both, 1, MADE)
+    variants = plan_gemm("case", forms, device, {"square": {"store_path": "direct"}}, 1, MADE)
+    assert {v.store_path for v in variants} == {"direct"}
 
 
 def test_cases_keep_their_order_and_names() -> None:

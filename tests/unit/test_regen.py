@@ -140,6 +140,25 @@ def test_a_folder_that_cannot_be_replaced_fails_and_is_tried_again(place: Path) 
     assert regen(place, specs, "h200")[0].failures == ()
 
 
+def test_a_package_that_cannot_be_read_fails_alone(place: Path) -> None:
+    class Losing(Inline):
+        """Makes a file of the package unreadable before a task for it is made."""
+
+        def has_room(self, device: Device | None = None) -> bool:
+            if (file := place / "out" / "h200" / "small_0" / "input.py").is_file():
+                file.unlink()
+                file.symlink_to("nowhere")
+            return super().has_room(device)
+
+    asked = Asked(tuple(write_specs(place, ["x + 1"])), devices_of("h200"), place / "out", check=True)
+    with Store.open(place / "records.sqlite") as store:
+        found = regenerate(asked, Losing(place / "scratch"), store, lambda title, done, total: None)
+        (row,) = store.find(status=Status.FAILED)
+    assert (found.done, row.kind) == ({"emit": 1, "check": 1}, Kind.CHECK)
+    assert row.error is not None and "small_0 cannot be read: " in row.error and "input.py" in row.error
+    assert [(f.title, f.step) for f in found.failures] == [("small_0 for h200", Step.CHECK)]
+
+
 def test_what_ends_its_process_costs_one_device(place: Path) -> None:
     specs = write_specs(place, ["x + 1"])
 

@@ -60,7 +60,7 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     kernel = view_kernel(gemm, program)
     table = table_of_values(spec, gemm, programs, shown) if gemm.dynamic else table_of_cases(gemm, programs)
     host = render(f"{FOLDER}/host.py.j2", host_view(gemm, programs, shown, operands_of(gemm, program), table))
-    host = with_operator(host, spec.operator, programs, shown, table.described)
+    host = with_operator(host, spec.operator, programs, shown, plan.device.arch, table.described)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(

@@ -41,7 +41,7 @@ def view_gemm(spec: Spec, programs: dict[str, Program], plan: Plan) -> Page:
     rules = gemm_rules(gemm)
     kernel = view_kernel(gemm, names, rules)
     host = render(f"{SHARED}/host.py.j2", host_view(gemm, programs, shown, names, rules))
-    host = with_operator(host, spec.operator, programs, shown)
+    host = with_operator(host, spec.operator, programs, shown, arch)
     module = module_text(spec, program, shown)
     doc = describe(spec, programs, gemm, shown)
     view = replace(

@@ -48,7 +48,7 @@ _CHOICE_FIELDS = (
     FieldView("b_vector", "int", ""),
     FieldView("d_vector", "int", "  # columns of one store"),
 )
-_WITHOUT_K = ("tile_k", "stages", "a_vector", "b_vector", "mma_k")
+_WITHOUT_K = ("tile_k", "stages", "a_vector", "b_vector")
 
 
 def kind_of(variant: GemmVariant) -> str:

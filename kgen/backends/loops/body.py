@@ -1,4 +1,4 @@
-"""The printers of one loop kernel together: `loop_device` and `loop_scan` ask them for the parts of its text, in order.
+"""The printers of one loop kernel together: `device` and `scan` ask them for the parts of its text, in order.
 
 Order matters: names are given where they are first needed, and a phase needs what the phases before it found.
 """

@@ -36,7 +36,7 @@ def loops_page(dialect: LoopDialect, spec: Spec, programs: dict[str, Program], p
     host = render(f"{dialect.folder}/host.py.j2", loop_host_view(plan, devices, programs, names, dialect))
     library = dialect.values.library_source(["\n".join((*joins, *functions))])
     imports = _imports(dialect, (*joins, *functions), library)
-    host = with_operator(host, spec.operator, programs, names)
+    host = with_operator(host, spec.operator, programs, names, plan.device.arch)
     module = module_text(spec, program, names)
     warp = int(plan.device.arch.limit("warp_size").value)
     doc = describe_loops(spec, programs, plan, variants, names, dialect.units)

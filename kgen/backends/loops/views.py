@@ -1,4 +1,4 @@
-"""What the templates of loop kernels print: flat, printable values; made by `loops.py` and its neighbours."""
+"""What the templates of loop kernels print: flat, printable values; made by `device`, `file` and their neighbours."""
 
 from dataclasses import dataclass
 

@@ -10,10 +10,16 @@ from kgen.backends.source.lines import Lines, bracketed, tuple_text
 from kgen.ir.problem import TensorRole
 from kgen.ir.program import Program
 from kgen.ir.tensor import TensorType
+from kgen.target import Arch
 
 
 def with_operator(
-    host: str, name: str | None, programs: Mapping[str, Program], names: Mapping[str, str], described: Lines = ()
+    host: str,
+    name: str | None,
+    programs: Mapping[str, Program],
+    names: Mapping[str, str],
+    arch: Arch,
+    described: Lines = (),
 ) -> str:
     """Return the host code with the operator `name` ("namespace::name") behind it, if there is to be one.
 
@@ -21,10 +27,10 @@ def with_operator(
     """
     if name is None:
         return host
-    return "\n".join((host.rstrip("\n"), *_lines(name, programs, names, described), ""))
+    return "\n".join((host.rstrip("\n"), *_lines(name, programs, names, arch, described), ""))
 
 
-def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str], described: Lines) -> Lines:
+def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str], arch: Arch, described: Lines) -> Lines:
     program = next(iter(programs.values()))
     arguments = tuple(names[a.name] for a in program.arguments)
     options = (
@@ -36,7 +42,7 @@ def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str],
     return (
         "",
         "",
-        *(() if described else _table(programs)),
+        *(() if described else _table(programs, arch)),
         *bracketed("@torch.library.custom_op(", options, ")"),
         *bracketed("def operator(", arguments, "):"),
         '    """`kernel` as an operator that torch.compile and torch.export keep whole."""',
@@ -51,11 +57,11 @@ def _lines(name: str, programs: Mapping[str, Program], names: Mapping[str, str],
     )
 
 
-def _table(programs: Mapping[str, Program]) -> Lines:
+def _table(programs: Mapping[str, Program], arch: Arch) -> Lines:
     return (
         "# Shapes of the arguments -> shape, strides and element type of each result.",
         "RESULTS = {",
-        *(f"    {line}" for case in programs.values() for line in _entry(case)),
+        *(f"    {line}" for case in programs.values() for line in _entry(case, arch)),
         "}",
         "",
         "",
@@ -107,10 +113,10 @@ def called(name: str | None, program: Program) -> tuple[str, str]:
     return ("(operator(", "),)") if _is_one_in_a_tuple(program) else ("operator(", ")")
 
 
-def _entry(program: Program) -> Lines:
+def _entry(program: Program, arch: Arch) -> Lines:
     made = allocated_tensors(program)
-    return (*plan_key(program), *(f"    {_result(made[result])}," for result in program.results), "),")
+    return (*plan_key(program), *(f"    {_result(made[result], arch)}," for result in program.results), "),")
 
 
-def _result(type_: TensorType) -> str:
-    return f"({tuple_text(type_.static_shape)}, {tuple_text(type_.strides)}, {type_.dtype.torch_name})"
+def _result(type_: TensorType, arch: Arch) -> str:
+    return f"({tuple_text(type_.static_shape)}, {tuple_text(type_.strides)}, {arch.torch_name(type_.dtype)})"

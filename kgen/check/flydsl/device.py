@@ -47,6 +47,8 @@ class SimulatedDevice:
             L2_cache_size=int(device.value("quantities.l2") * 2**20),
             warp_size=int(device.arch.limit("warp_size").value),
         )
+        number = device.arch.isa.removeprefix("gfx")  # "942": major and minor, and a stepping
+        self._capability = int(number[:-2]), int(number[-2])
         self._held: dict[tuple[int, int], torch.Tensor] = {}
         self._storages: set[int] = set()
 
@@ -86,7 +88,7 @@ class SimulatedDevice:
             "current_device": lambda: 0,
             "current_stream": lambda device=None: stream,
             "get_device_properties": lambda device=None: self._properties,
-            "get_device_capability": lambda device=None: (9, 4),
+            "get_device_capability": lambda device=None: self._capability,
             "synchronize": lambda device=None: None,
             "device": _no_context,
             "stream": _no_context,

@@ -276,7 +276,7 @@ class _Reader:
                 return {axis: 1}
             case Load(dtype=DType.INT32 | DType.INT64):
                 return {value: 1}
-            case Map(op=Op.CAST, operands=(inner,), dtype=dtype) if not dtype.is_float:
+            case Map(op=Op.CAST, operands=(inner,), dtype=DType.INT32 | DType.INT64):
                 return self.linear(inner)
             case Map(op=Op.NEG, operands=(inner,)):
                 return _sum({}, self.linear(inner), -1)
