@@ -65,8 +65,12 @@ def recover(folder: Path) -> None:
 
 
 def put_in_place(folder: Path) -> None:
-    """Make the prepared content the content of `folder`, and delete what was there."""
+    """Force the prepared content to disk, make it the content of `folder`, and delete what was there."""
     prepared = incoming(folder)
+    for parent, _, names in os.walk(prepared):
+        for path in (Path(parent), *(Path(parent, name) for name in names)):
+            if not path.is_symlink():
+                sync(path)
     if not folder.exists():
         prepared.rename(folder)
         sync(folder.parent)

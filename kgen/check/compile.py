@@ -22,7 +22,7 @@ from typing import Any
 from kgen.check.cache import Cache, default_cache_dir, digest_of
 from kgen.check.compile_worker import Compiled, CompileWorker
 from kgen.check.expect import compare
-from kgen.check.hardware import Hardware, hardware_of, toolchain_of
+from kgen.check.hardware import Hardware, arch_of_package, hardware_of, toolchain_of
 from kgen.check.package import PackageFolder, read_package
 from kgen.check.result import CheckResult, Finding, VariantEvidence
 from kgen.check.sass import machine_code_of
@@ -194,7 +194,8 @@ def _jobs(packages: Sequence[PackageFolder], tools: _Tools) -> list[_Job]:
     for index, package in enumerate(packages):
         hardware = hardware_of(package)
         toolchain, made_with = tools.of(toolchain_of(package))
-        target = {"isa": hardware.isa, "machine_code": asdict(machine_code_of(hardware.isa))}
+        limits = {name: float(quantity.value) for name, quantity in arch_of_package(package).limits}
+        target = {"isa": hardware.isa, "limits": limits, "machine_code": asdict(machine_code_of(hardware.isa))}
         key = digest_of(made_with | target | {"kernel": package.kernel_digest})
         jobs.append(_Job(index, package, hardware, toolchain, key))
     return jobs

@@ -4,7 +4,6 @@ The folder is made complete beside its place, forced to disk and then exchanged,
 moment leaves the old package or the new one, whole; what it left beside them is removed by the next write.
 """
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kgen.errors.package import FolderError, OccupiedFolderError
-from kgen.exchange import incoming, locked, put_in_place, recover, sync
+from kgen.exchange import incoming, locked, put_in_place, recover
 from kgen.layout import MEASURED
 from kgen.package.folder import (
     KERNEL_FILE,
@@ -87,10 +86,6 @@ def _write(files: Mapping[str, str], place: Path) -> tuple[Outcome, Measurements
         path.write_bytes(text.encode())
     if measurements is Measurements.KEPT:
         shutil.copytree(place / MEASURED, prepared / MEASURED, symlinks=True)
-    for parent, _, names in os.walk(prepared):
-        for path in (Path(parent), *(Path(parent, name) for name in names)):
-            if not path.is_symlink():
-                sync(path)
     put_in_place(place)
     return Outcome.REPLACED if was_there else Outcome.CREATED, measurements
 
