@@ -24,8 +24,8 @@ DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
 INTRODUCTION = """\
 # Measurements
 
-Written by `python benchmarks/report.py RECORDS`, but for what says that it is by hand or came since; the records are what the scripts below write
-with `--out RECORDS`.
+Written by `python benchmarks/report.py RECORDS`, but for what says that it is by hand or came since; the records are
+what the scripts below write with `--out RECORDS`.
 A speed counts only against another one of the same process, taken in turn: absolute times drift between machines.
 `python benchmarks/chart.py RECORDS` draws the first two tables:
 
