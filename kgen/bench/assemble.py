@@ -19,6 +19,7 @@ from kgen.bench.report import (
 )
 from kgen.bench.utilization import Amounts, Utilization, utilization
 from kgen.check.evidence import KernelEvidence
+from kgen.check.expect import counted
 from kgen.check.package import Expectation
 from kgen.check.result import VariantEvidence
 from kgen.target import Device, Quantity, load_sources
@@ -159,17 +160,9 @@ def _targets(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iter
         yield _target(
             expected, "tensor-core instructions", expected.mma, found, bool(kernels) and found == expected.mma
         )
-    counted = (
-        ("bulk loads", expected.tma_loads, sum(k.tma_loads for k in kernels)),
-        ("bulk stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
-        ("multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
-        ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
-        ("waits for the kernel before", expected.grid_waits, min((k.grid_waits for k in kernels), default=0)),
-    )
-    for what, wanted, count in counted:
-        if wanted is not None:
-            met = bool(kernels) and wanted == (count > 0)
-            yield _target(expected, what, "at least 1" if wanted else "none", str(count), met)
+    for what, wanted, count in counted(expected, kernels):
+        met = bool(kernels) and wanted == (count > 0)
+        yield _target(expected, what, "at least 1" if wanted else "none", str(count), met)
     if expected.access_bytes is not None:
         widest = max((k.access_bytes for k in kernels), default=0)
         met = bool(kernels) and widest >= expected.access_bytes

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgen.bench.report import Agreement, Arm, Band, Comparison, Gpu, Launch, Machine
 from kgen.bench.statistics import half_width, interval, ratios, spread, verdict_of
-from kgen.check.compile_process import users_environment
+from kgen.check.compile_process import kgens_environment
 from kgen.check.event_process import EventProcess, ProcessEnded
 from kgen.check.gpu import driver_version
 from kgen.errors.bench import MeasurementFailedError
@@ -133,7 +133,8 @@ class Measurer:
 def _started(scratch: Path) -> EventProcess:
     stderr = Path(tempfile.mkdtemp(dir=scratch)) / "stderr"
     # -P: no module of the current folder may shadow another
-    return EventProcess([sys.executable, "-P", "-m", "kgen.bench.measuring"], _environment(), stderr.open("w+b"))
+    environment = kgens_environment() | {"CUTE_DSL_KEEP": "cubin"}
+    return EventProcess([sys.executable, "-P", "-m", "kgen.bench.measuring"], environment, stderr.open("w+b"))
 
 
 def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, Any]]:
@@ -145,13 +146,6 @@ def _events(process: EventProcess, limit_seconds: float) -> Iterator[dict[str, A
             return
         limit = LONG_LIMIT_SECONDS if event["event"] in ("machine", "loaded", "waits") else limit_seconds
         yield event
-
-
-def _environment() -> dict[str, str]:
-    environment = users_environment()
-    home = str(Path(__file__).resolve().parents[2])  # the folder that kgen is imported from
-    path = [home, *filter(None, [environment.get("PYTHONPATH")])]
-    return environment | {"PYTHONPATH": ":".join(path), "CUTE_DSL_KEEP": "cubin"}
 
 
 def _key(event: Mapping[str, Any]) -> str:

@@ -17,6 +17,13 @@ def users_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(_OWN_PREFIXES)}
 
 
+def kgens_environment() -> dict[str, str]:
+    """Return that environment with this kgen importable, for a subprocess that runs a module of it."""
+    environment = users_environment()
+    home = str(Path(__file__).resolve().parents[2])  # the folder that kgen is imported from
+    return environment | {"PYTHONPATH": os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH"))))}
+
+
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
     """One package to compile: its kernel, a module name of its own, and an empty folder for the results."""

@@ -47,14 +47,8 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
         yield Finding(name, "MMA", f"{expected.mma} only", found)
     elif expected.mma_shape is not None and not all(_has_shape(s.shape, expected.mma_shape) for s in sites):
         yield Finding(name, "MMA shape", expected.mma_shape, found)
-    for what, stated, count in (
-        ("TMA loads", expected.tma_loads, sum(k.tma_loads for k in kernels)),
-        ("TMA stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
-        ("TMA multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
-        ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
-        ("waits for the kernel before", expected.grid_waits, min((k.grid_waits for k in kernels), default=0)),
-    ):
-        if stated is not None and stated != (count > 0):
+    for what, stated, count in counted(expected, kernels):
+        if stated != (count > 0):
             yield Finding(name, what, "at least one" if stated else "none", str(count))
     widest = max(k.access_bytes for k in kernels)
     if expected.access_bytes is not None and widest < expected.access_bytes:
@@ -63,6 +57,19 @@ def _instructions(expected: Expectation, kernels: tuple[KernelEvidence, ...]) ->
     if spills > (allowed := expected.spills or 0):
         loads, stores = sum(k.spill_loads for k in kernels), sum(k.spill_stores for k in kernels)
         yield Finding(name, "spills", f"at most {allowed}", f"{loads} loads and {stores} stores")
+
+
+def counted(expected: Expectation, kernels: tuple[KernelEvidence, ...]) -> Iterator[tuple[str, bool, int]]:
+    """Yield the instructions of which a plan states at least one or none: what, which of both, how many there are."""
+    for what, stated, count in (
+        ("TMA loads", expected.tma_loads, sum(k.tma_loads for k in kernels)),
+        ("TMA stores", expected.tma_stores, sum(k.tma_stores for k in kernels)),
+        ("TMA multicast loads", expected.multicast, sum(k.tma_multicasts for k in kernels)),
+        ("stores across the cluster", expected.cluster_stores, sum(k.cluster_stores for k in kernels)),
+        ("waits for the kernel before", expected.grid_waits, min((k.grid_waits for k in kernels), default=0)),
+    ):
+        if stated is not None:
+            yield what, stated, count
 
 
 def _has_shape(found: str, expected: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from kgen.check.compile_process import users_environment
+from kgen.check.compile_process import kgens_environment
 from kgen.check.event_process import EventProcess, ProcessEnded
 from kgen.errors.check import RunnerFailedError
 from kgen.errors.probe import OtherGpuError, ProbeFailedError, TorchSeesNoGpuError
@@ -65,7 +65,8 @@ def measure(facts: Facts, request: Request, step: Callable[[str], object]) -> Me
     """Measure the first GPU that torch sees, which must be the one of the facts; `step` is told what comes next."""
     with tempfile.TemporaryDirectory(prefix="kgen-probe-", ignore_cleanup_errors=True) as scratch:
         step("torch is imported")
-        process = EventProcess(COMMAND, _environment(), (Path(scratch) / "stderr").open("w+b"))
+        environment = kgens_environment() | {"HIPBLASLT_ALLOW_TF32": "1"}  # hipBLASLt has tf32 for whoever asks for it
+        process = EventProcess(COMMAND, environment, (Path(scratch) / "stderr").open("w+b"))
         try:
             process.wait_until_up()
             process.send(asdict(request))
@@ -159,11 +160,3 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 def _load(event: Mapping[str, Any] | None) -> Load:
     return Load(None, None, None) if event is None else Load(event["mhz"], event["watts"], event["capped"])
-
-
-def _environment() -> dict[str, str]:
-    environment = users_environment()
-    home = str(Path(__file__).resolve().parents[2])  # the folder that kgen is imported from
-    path = [home, *filter(None, [environment.get("PYTHONPATH")])]
-    # hipBLASLt has tf32 for whoever asks for it
-    return environment | {"PYTHONPATH": ":".join(path), "HIPBLASLT_ALLOW_TF32": "1"}

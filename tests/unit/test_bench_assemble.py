@@ -171,9 +171,9 @@ def test_instruction_targets_that_are_met() -> None:
     found = targets((kernel(),), **PLANNED)
     assert {name: (row.target, row.current) for name, row in found.items()} == {
         "tensor-core instructions": ("HGMMA", "HGMMA"),
-        "bulk loads": ("at least 1", "2"),
-        "bulk stores": ("at least 1", "1"),
-        "multicast loads": ("at least 1", "2"),
+        "TMA loads": ("at least 1", "2"),
+        "TMA stores": ("at least 1", "1"),
+        "TMA multicast loads": ("at least 1", "2"),
         "spills": ("at most 0", "0"),
     }
     assert all(row.met for row in found.values())
@@ -193,9 +193,9 @@ def test_instruction_targets_that_are_met() -> None:
             "tensor-core instructions",
             "HGMMA, HMMA",
         ),
-        ({"tma_loads": 0}, "bulk loads", "0"),
-        ({"tma_stores": 0}, "bulk stores", "0"),
-        ({"tma_multicasts": 0}, "multicast loads", "0"),
+        ({"tma_loads": 0}, "TMA loads", "0"),
+        ({"tma_stores": 0}, "TMA stores", "0"),
+        ({"tma_multicasts": 0}, "TMA multicast loads", "0"),
         ({"spill_loads": 2, "spill_stores": 1}, "spills", "3"),
     ],
 )
