@@ -70,7 +70,7 @@ def test_lint_and_format(tmp_path: Path, command: list[str]) -> None:
     ],
 )
 def test_every_field_is_read(template: str, view: type, folder: str) -> None:
-    known = ("LaunchView.starts_early",) if (folder, template) == (FOLDERS[1], "launch") else ()
+    known = ("LaunchView.early",) if (folder, template) == (FOLDERS[1], "launch") else ()
     assert unread_fields(f"{folder}/{template}.py.j2", view) == known  # no launch on CDNA starts before another ends
 
 

@@ -112,7 +112,10 @@ def _launch(
         dialect.given[t.type.dtype].format(names[t.name]) for t in problem.tensors if t.type.dtype in dialect.given
     )
     call = bracketed(f"launched = {function}(", ("v", *tensors), ")", indent=4)
-    view = LaunchView(f"launch_{function}", tensors, (*fitted_lines(given, 4), *call), starts_early)
+    doc, early = "Launch on the grid of the plan.", ""
+    if starts_early:
+        doc, early = "Launch on the grid of the plan, before the kernel before this one has ended.", "use_pdl=True, "
+    view = LaunchView(f"launch_{function}", tensors, doc, (*fitted_lines(given, 4), *call), early)
     return view.name, render(f"{dialect.folder}/launch.py.j2", view).rstrip("\n")
 
 

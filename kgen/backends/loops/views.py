@@ -104,12 +104,16 @@ class ScanColumnsView:
 
 @dataclass(frozen=True, slots=True)
 class LaunchView:
-    """The launch function of one kernel; `body` ends in the statement that makes `launched`."""
+    """The launch function of one kernel; `body` ends in the statement that makes `launched`.
+
+    `early` is the launch's option to start before the kernel before it has ended, where it has that.
+    """
 
     name: str
     tensors: Lines
+    doc: str
     body: Lines
-    starts_early: bool
+    early: str
 
 
 @dataclass(frozen=True, slots=True)
