@@ -8,7 +8,7 @@ from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_host import accepted_types
 from kgen.backends.flydsl.program_views import CdnaCaseView, CdnaProgramHostView, LoopsView, ProductsView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import allocation_entry, launch_entries, launch_of, launches_of, rules_entries, tables
+from kgen.backends.program.host import allocation_entry, copied_tensors, launch_entries, launch_of, launches_of, rules_entries, tables
 from kgen.backends.program.views import EntryView
 from kgen.backends.source.file_text import allocated_tensors, allocation_shapes, allocations, plan_key, returned
 from kgen.backends.source.lines import Lines, bracketed
@@ -56,6 +56,7 @@ def _host_view(source: HostSource) -> CdnaProgramHostView:
         head=bracketed("def kernel(", arguments, "):"),
         tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
+        copied=tuple(shown[t] for t in copied_tensors(source)),
         allocations=(*allocations(program, shown, arch.torch_name), *_sums_allocations(source)),
         calls=tuple(
             launch_of(source, index, "run_product" if part.is_product else "run_loop")

@@ -45,6 +45,7 @@ class CdnaProgramHostView:
     head: Lines  # of the host function
     tensors: Lines
     first: str
+    copied: Lines  # arguments that kernels need on 16 bytes
     allocations: Lines
     calls: tuple[Lines, ...]
     result: str
