@@ -71,7 +71,7 @@ def _one_view(plan: AttentionPlan, arch: Arch) -> AttentionView:
 
 def _constants(plan: AttentionPlan) -> Lines:
     first, device = plan.variants[0], plan.device
-    form, limits = first.form, dict(device.arch.limits)
+    form, limits, lane = first.form, dict(device.arch.limits), first.choice.candidate.number("inst_k") // 2
     return (
         f"IN = {mfma_type(form.mma_dtype, device.arch)}  # of Q, K and V, and of the weights",
         f"OUT = {memory_type(form.out.dtype, device.arch)}",
@@ -83,7 +83,7 @@ def _constants(plan: AttentionPlan) -> Lines:
         "MMA = 32  # rows and columns of one MFMA",
         "SUMS = MMA * MMA // WARP  # registers of its results: of each 8 rows a lane has 4",
         "QUAD = 4  # neighbouring keys, or elements of O, that a lane has",
-        f"MFMA_LANE = {first.choice.candidate.number('inst_k') // 2}  # elements of an operand that a lane gives one MFMA",
+        f"MFMA_LANE = {lane}  # elements of an operand that a lane gives one MFMA",
         "CHUNK = 8  # elements of the widest access of a lane, 16 bytes",
         f"LDS_LINE = {int(limits['smem_banks'].value) * 4}  # bytes of all banks of LDS",
         "LOG2_E = 1.4426950408889634",

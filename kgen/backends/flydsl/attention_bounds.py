@@ -1,6 +1,7 @@
 """The keys that a tile of queries visits on CDNA, and those that it masks, as statements of the kernel."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kgen.backends.flydsl.attention_views import KeyLoopView
 from kgen.backends.source.lines import Lines
@@ -32,26 +33,32 @@ def key_loops(form: AttentionForm, masks: bool) -> tuple[KeyLoopView, ...]:
     return (KeyLoopView("first", "plain_first", ", True"), plain, last)
 
 
-def mask_condition(form: AttentionForm) -> tuple[str, str, str, str]:
-    """Return parameters and arguments of the mask, what they are, and the condition that a lane's key `n` is seen."""
-    most = "fx.min(rows.m + v.most, fx.Int32(v.keys - 1))" if _has_most(form) else "v.keys - 1"
-    last = "last", f"{most} - first", "`last` is the last key that it sees", "n <= last"
-    if not _has_least(form):
-        return last
-    return (
+@dataclass(frozen=True, slots=True)
+class MaskText:
+    """Parameters of `mask` beside the scores, what they are, its arguments, and when a lane sees its key `n`."""
+
+    parameters: str
+    words: str
+    arguments: str
+    head: Lines
+    inside: str
+
+
+def mask_text(form: AttentionForm) -> MaskText:
+    """Return what the mask prints: bounds where these say all that is masked, and always the last key."""
+    most = "fx.min(rows.m + v.most, fx.Int32(v.keys - 1))" if form.keys.exact and form.keys.most is not None else ""
+    last = f"{most or 'fx.Int32(v.keys - 1)'} - first"
+    if not form.keys.exact or form.keys.least is None:
+        return MaskText(
+            "last", "`last` is the last key that it sees, counted from this lane's first one", last, (), "n <= last"
+        )
+    return MaskText(
         "start, last",
-        f"rows.m + v.least - first, {most} - first",
-        "`start` and `last` are the first and the last key that it sees",
-        "(n >= start) & (n <= last)",
+        "`start` and `last` are the first and the last key that it sees, counted from this lane's first one",
+        f"rows.m + v.least - first, {last}",
+        ("count = fx.Uint32(fx.max(last - start + 1, fx.Int32(0)))",),
+        "fx.Uint32(n - start) < count",  # one comparison for both bounds
     )
-
-
-def _has_most(form: AttentionForm) -> bool:
-    return form.keys.exact and form.keys.most is not None
-
-
-def _has_least(form: AttentionForm) -> bool:
-    return form.keys.exact and form.keys.least is not None
 
 
 def _bounds(form: AttentionForm) -> Iterator[str]:

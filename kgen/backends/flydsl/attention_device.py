@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kgen.backends.flydsl.attention_bounds import bounds_exactly, first_tile, key_bounds, key_loops, mask_condition
+from kgen.backends.flydsl.attention_bounds import bounds_exactly, first_tile, key_bounds, key_loops, mask_text
 from kgen.backends.flydsl.attention_views import AttentionView
 from kgen.backends.flydsl.expressions import flydsl
 from kgen.backends.flydsl.gemm_device import SHARED as OF_PRODUCTS
@@ -28,27 +28,27 @@ def attention_view(variant: AttentionVariant, arch: Arch, masks: bool) -> Attent
     form = variant.form
     changes, longest_first = modifies(form), form.keys.most is not None
     score, result, places = _score(form, arch)
-    parameters, arguments, words, inside = mask_condition(form)
-    where = "(rows.m, first, *where)" if places else "()"
+    mask = mask_text(form)
+    where = ", (rows.m, first, *where)" if places else ""
     return AttentionView(
         longest_first=longest_first,
         tile_of="row_blocks(v) - 1 - index % row_blocks(v)" if longest_first else "index % row_blocks(v)",
         places_scores=places,
-        tile_index="i" if places else "_",
-        tiles_of_scores="enumerate(scores)",
+        each_sums="i, sums in enumerate(scores)" if places else "sums in scores",
         score_lines=score,
         score_result=result,
         exp2_scale="LOG2_E" if changes else "v.scale * LOG2_E",
-        mask_parameters=parameters,
-        mask_arguments=arguments,
-        mask_words=words,
-        inside=inside,
+        mask_parameters=mask.parameters,
+        mask_arguments=mask.arguments,
+        mask_words=mask.words,
+        mask_head=mask.head,
+        inside=mask.inside,
         masks=masks,
         masked=", masked" if masks else "",
         has_place=masks or places,
         place=", (group, batch)" if places else "",
         placed=", where" if places else "",
-        modified=(f"modify(v, scores, {where})",) if changes else (),
+        modified=(f"modify(v, scores{where})",) if changes else (),
         empty_words=_EMPTY_ROWS[form.empty_rows],
         inverse=_inverse(form),
         bounds=key_bounds(form),

@@ -60,8 +60,7 @@ def row_view(variant: AttentionVariant) -> RowView:
     ]
     if variant.runners_up:
         second = variant.runners_up[0]
-        chosen = ", ".join(f"{second.candidate.number(name)} {name}" for name in ("warps", "buffers"))
-        reasons.append(f"next best: {chosen}, predicted {second.time_us:.1f} us")
+        reasons.append(f"next best: {second.candidate}, predicted {second.time_us:.1f} us")
     return RowView(variant.name, constant_of(variant.case), tuple(reasons), _chosen(variant))
 
 

@@ -26,14 +26,14 @@ class AttentionView:
     longest_first: bool
     tile_of: str
     places_scores: bool
-    tile_index: str
-    tiles_of_scores: str
+    each_sums: str
     score_lines: Lines
     score_result: str
     exp2_scale: str
     mask_parameters: str
     mask_arguments: str
     mask_words: str
+    mask_head: Lines
     inside: str
     masks: bool
     masked: str

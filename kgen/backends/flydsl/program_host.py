@@ -8,7 +8,15 @@ from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_host import accepted_types
 from kgen.backends.flydsl.program_views import CdnaCaseView, CdnaProgramHostView, LoopsView, ProductsView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import allocation_entry, copied_tensors, launch_entries, launch_of, launches_of, rules_entries, tables
+from kgen.backends.program.host import (
+    allocation_entry,
+    copied_tensors,
+    launch_entries,
+    launch_of,
+    launches_of,
+    rules_entries,
+    tables,
+)
 from kgen.backends.program.views import EntryView
 from kgen.backends.source.file_text import allocated_tensors, allocation_shapes, allocations, plan_key, returned
 from kgen.backends.source.lines import Lines, bracketed
