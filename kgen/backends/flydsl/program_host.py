@@ -25,6 +25,12 @@ from kgen.planning.plan_gemm import GemmVariant, gemm_plan
 from kgen.render import render
 
 FOLDER: Final = "flydsl/program"
+_OF_PRODUCTS: Final = (
+    "Element types of what the launch of each variant of a product takes: operands, D, sums over parts of k where a "
+    "variant",
+    "has those, what the epilogue reads.",
+)
+_OF_ATTENTIONS: Final = ("Element types of what the launch of each variant takes: Q, K, V and O.",)
 
 
 def splits_k(variants: Iterable[GemmVariant]) -> bool:
@@ -80,7 +86,8 @@ def _section(source: HostSource, name: str) -> str:
     view: ProductsView | LoopsView
     if name == "products":
         entries = (bracketed(f'"{v.name}": (', v.signature, _closed(v.signature), indent=4) for v in variants)
-        view = ProductsView(tuple(line for entry in entries for line in entry))
+        comment = _OF_PRODUCTS if gemm_plan(source.plan).variants else _OF_ATTENTIONS
+        view = ProductsView(comment, tuple(line for entry in entries for line in entry))
     else:
         view = LoopsView(tuple(EntryView(v.name, v.signature) for v in variants))
     return render(f"{FOLDER}/{name}.py.j2", view).rstrip("\n")

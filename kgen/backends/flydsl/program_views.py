@@ -8,8 +8,12 @@ from kgen.backends.source.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class ProductsView:
-    """What the section of products reads: the element types of each variant's launch, as entries of a dict."""
+    """What the section of products reads: the element types of each variant's launch, as entries of a dict.
 
+    `comment` says of what these are.
+    """
+
+    comment: Lines
     pointers: Lines
 
 
