@@ -59,8 +59,8 @@ BACKENDS = (
     Backend("cutedsl", "sm90", _LOOPS | {"gemm", "attention"}, view_program),
     Backend("flydsl", "gfx942", _LOOPS, view_cdna_loops),
     Backend("flydsl", "gfx950", _LOOPS, view_cdna_loops),
-    Backend("flydsl", "gfx942", _LOOPS | {"gemm"}, view_cdna_program),
-    Backend("flydsl", "gfx950", _LOOPS | {"gemm"}, view_cdna_program),
+    Backend("flydsl", "gfx942", _LOOPS | {"gemm", "attention"}, view_cdna_program),
+    Backend("flydsl", "gfx950", _LOOPS | {"gemm", "attention"}, view_cdna_program),
 )
 
 

@@ -188,6 +188,8 @@ def _boundary(variant: Variant, dynamic: Dynamic | None) -> str:
     if variant.form.is_empty:
         return "the output is empty, nothing is launched"
     if isinstance(variant, AttentionVariant):
+        if variant.choice.candidate.value("load_path") != "tma":
+            return "loads outside of a tensor are 0, keys there are masked, stores outside of O do nothing"
         return (
             "bulk copies read 0 outside of a tensor, keys there are masked, bulk stores leave out what is outside of O"
         )

@@ -1,4 +1,4 @@
-"""Attentions whose operands TMA cannot load as they lie: copies whose rows it can, made by kernels of their own.
+"""Attentions whose operands cannot be loaded as they lie: copies whose rows it can, made by kernels of their own.
 
 A row that is no whole number of 16 bytes, a slice that starts between them, or a V whose tokens are contiguous: the
 copy has its head dim last, padded to 16 bytes. An output with such rows is stored so, too, and copied afterwards.
@@ -53,9 +53,7 @@ def with_aligned(programs: Mapping[str, Program], device: Device) -> tuple[dict[
             if copies := _needed(problem, device):
                 wanted.setdefault(place, set()).update(copies)
                 names = ", ".join(copies)
-                reasons[
-                    f"{problem.name}: {names} in copies with rows of whole 16 bytes along the head dim, for TMA"
-                ] = None
+                reasons[f"{problem.name}: {names} in copies with rows of whole 16 bytes along the head dim"] = None
     if not wanted:
         return dict(programs), ()
     return {case: _with_copies(program, wanted) for case, program in programs.items()}, tuple(reasons)

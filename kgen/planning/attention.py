@@ -31,6 +31,9 @@ class AttentionCandidate(Candidate):
 
     def __str__(self) -> str:
         chosen = dict(self.choices)
+        if "warps" in chosen:
+            held = f"{chosen['buffers']} {'tile' if chosen['buffers'] == 1 else 'tiles'} of keys in LDS"
+            return f"{self.number('tile_m')}x{chosen['tile_n']}, {chosen['warps']} warps, {held}"
         groups = f"{self.number('tile_m') // 64} warp groups"
         parts = [f"{chosen['tile_m']}x{chosen['tile_n']}", f"{chosen['stages']} stages", groups]
         parts += ["pingpong"] if chosen["pingpong"] else []

@@ -96,7 +96,7 @@ def plan_attentions(
     Raises `NoLegalCandidateError` with the rules that reject all candidates of a case.
     """
     found = [plan_attention(case, kernel, form, device, fixed[case], made) for case, form in forms.items()]
-    if len({(v.few_rows, v.choice.candidate.value("pack_gqa")) for v in found}) > 1:
+    if len({(v.few_rows, v.choice.candidate.number("pack_gqa")) for v in found}) > 1:
         tiled = {case: {"store_path": "tma", **fixed[case]} for case in forms}
         found = [plan_attention(case, kernel, form, device, tiled[case], made) for case, form in forms.items()]
     return tuple(replace(v, combined=any(o.splits > 1 for o in found)) for v in found)

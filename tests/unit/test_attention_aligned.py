@@ -87,5 +87,5 @@ def test_a_projection_of_all_heads_that_starts_between_them_is_no_copy() -> None
 def test_the_plan_says_what_is_copied() -> None:
     tensors = tuple(e(2, 4, 300, 100) for _ in range(3))
     plan = dict(run(spec_from_callable(_causal, tensors, name="odd"), H200).made)["plan"]
-    assert plan.cut == ("odd: q, out, k, v in copies with rows of whole 16 bytes along the head dim, for TMA",)
+    assert plan.cut == ("odd: q, out, k, v in copies with rows of whole 16 bytes along the head dim",)
     assert [v.form.family for v in plan.variants if v.form.family == "attention"] == ["attention"]

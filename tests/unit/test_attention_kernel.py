@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from emitted_specs import INT32, e
 
-from kgen.backends.cutedsl.attention_device import modifies
 from kgen.backends.cutedsl.attention_lengths import measured, printed_form
+from kgen.backends.source.attention import modifies
 from kgen.frontend.importers import spec_from_callable
 from kgen.pipeline import run
 from kgen.target import load_device

@@ -66,7 +66,18 @@ class Host:
         dsl = SimpleNamespace(from_c_void_p=lambda dtype, address: address)
         self.scope: dict[str, object] = {"torch": torch, "flyc": dsl, "fx": Types(), "compiled": self.compiled}
         found = statements(name)
-        for wanted in ("NAME", "PLAN", "POINTERS", "chosen", "run_product", "run_loop", "fits", "refusal", "kernel"):
+        for wanted in (
+            "NAME",
+            "PLAN",
+            "POINTERS",
+            "chosen",
+            "run_product",
+            "run_loop",
+            "fits",
+            "refusal",
+            "aligned",
+            "kernel",
+        ):
             exec(found.get(wanted, "").replace("tensor.is_cuda and ", ""), self.scope)
         monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
         monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))

@@ -13,12 +13,12 @@ from kgen.backends.cutedsl.attention_lengths import (
     masks_by_sequence,
     measured,
     printed_form,
-    score_ops,
 )
 from kgen.backends.cutedsl.attention_modes import Modes, Whole, coordinates, extents, modes_of
 from kgen.backends.cutedsl.attention_reads import Read, epilogue_reads, score_reads
 from kgen.backends.cutedsl.attention_views import AttentionView, BlockLoopView, Sections
 from kgen.backends.cutedsl.expressions import library_source, loaded, print_ops
+from kgen.backends.source.attention import modifies, score_ops
 from kgen.backends.source.lines import LINE, bracketed, tuple_text
 from kgen.families.attention.form import AttentionForm, Coordinate
 from kgen.ir.dtype import DType
@@ -121,11 +121,6 @@ def attention_view(variant: AttentionVariant, whole: Whole) -> AttentionView:
         launch_head=launch_head((*parameters(variant), "sm_count: cutlass.Int32")),
         view_lines=(*tensor_views(form, "queries", modes), *length_view(variant), *_ranges_view(variant)),
     )
-
-
-def modifies(form: AttentionForm) -> bool:
-    """Return whether scores are more than a positive multiple of the products inside of their exact bounds."""
-    return bool(score_ops(form)) or form.scale <= 0
 
 
 def section_templates(variant: AttentionVariant, view: AttentionView) -> Sections:

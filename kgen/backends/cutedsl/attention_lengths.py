@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from kgen.backends.source.attention import score_ops
 from kgen.backends.source.lines import Lines, bracketed
 from kgen.families.attention.form import AttentionForm, ScoreLoad
-from kgen.ir.problem import Map, operands_of
+from kgen.ir.problem import operands_of
 from kgen.planning.plan_attention import AttentionVariant
 
 
@@ -35,20 +36,6 @@ def printed_form(variant: AttentionVariant) -> AttentionForm:
     used = {form.keys.unmasked, *(o for op in score_ops(form) for o in operands_of(op))}
     used |= {load.value for load in form.sequences or ()}
     return replace(form, score_loads=tuple(load for load in form.score_loads if load.value in used))
-
-
-def score_ops(form: AttentionForm) -> tuple[Map, ...]:
-    """Return the operations on a score that the bounds do not say already."""
-    if not form.keys.exact:
-        return form.score_ops
-    by_result = {op.result: op for op in form.score_ops}
-    found, stack = set[str](), [form.keys.unmasked]
-    while stack:
-        name = stack.pop()
-        if name in by_result and name not in found:
-            found.add(name)
-            stack += operands_of(by_result[name])
-    return tuple(op for op in form.score_ops if op.result in found)
 
 
 def length_view(variant: AttentionVariant) -> Lines:

@@ -1,27 +1,7 @@
-"""What an attention computes and how a variant does, in the words of a docstring."""
+"""How a variant of an attention computes it, in the words of a docstring."""
 
-from kgen.backends.cutedsl.attention_lengths import score_ops
 from kgen.backends.source.lines import Lines
 from kgen.planning.plan_attention import AttentionVariant
-
-
-def attention_formula(variant: AttentionVariant) -> Lines:
-    """Return the attention of a variant as a formula with what goes beyond it."""
-    form, keys, ops = variant.form, variant.form.keys, score_ops(variant.form)
-    formula = (
-        f"{form.out.tensor} = softmax({form.scale!r} * Q K^T) V of {form.q.tensor}, {form.k.tensor}, {form.v.tensor}"
-    )
-    bounds = [f"n {sign} m + {bound}" for sign, bound in ((">=", keys.least), ("<=", keys.most)) if bound is not None]
-    beyond = (
-        f"{form.ratio} query heads share a head of K and V" if form.ratio > 1 else "",
-        f"a query at m sees the keys {' and '.join(bounds)}" if bounds else "",
-        f"{form.length.tensor} says how many keys a sequence has" if form.length else "",
-        f"{form.pages.tensor} where the pages of K and V lie" if form.pages else "",
-        f"{len(ops)} more operations on scores" if ops else "",
-        f"{len(form.epilogue_ops)} on the output" if form.epilogue_ops else "",
-        f"{form.logsumexp.tensor} = log(sum(exp(scores)))" if form.logsumexp else "",
-    )
-    return ("; ".join((formula, *filter(None, beyond))) + ".",)
 
 
 def attention_words(variant: AttentionVariant) -> Lines:

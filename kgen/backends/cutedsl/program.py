@@ -4,7 +4,7 @@ from typing import Final
 
 from kgen.backends.cutedsl.alone_host import alone_host_view, is_alone
 from kgen.backends.cutedsl.attention import attention_part
-from kgen.backends.cutedsl.attention_words import attention_formula, attention_words
+from kgen.backends.cutedsl.attention_words import attention_words
 from kgen.backends.cutedsl.gemm import operands_of, view_kernel
 from kgen.backends.cutedsl.gemm_device import FOLDER as GEMM_FOLDER
 from kgen.backends.cutedsl.gemm_host import passed_tensor, signature
@@ -66,6 +66,5 @@ CUTEDSL_PROGRAMS: Final = ProgramDialect(
     product_words=variant_words,
     host=_host,
     attention=attention_part,
-    attention_formula=attention_formula,
     attention_words=attention_words,
 )

@@ -69,7 +69,7 @@ def view_kernel(plan: GemmPlan, names: dict[str, str], rules: dict[str, RulesVie
     return KernelView(
         title="",
         doc=(),
-        imports=_imports(),
+        imports=kernel_imports(),
         constants=_constants(plan, arch),
         fields=row_fields,
         cases=tuple(case_view(case, form, fused[case], row_fields) for case, form in forms.items()),
@@ -97,7 +97,8 @@ def _one_view(plan: GemmPlan, names: dict[str, str], arch: Arch) -> DeviceView:
     return view
 
 
-def _imports() -> tuple[str, ...]:
+def kernel_imports() -> tuple[str, ...]:
+    """Return the import statements of a kernel of MFMAs."""
     return (
         "from dataclasses import dataclass",
         "from functools import cache",

@@ -102,7 +102,7 @@ def sections(plan: GemmPlan, names: dict[str, str], view: DeviceView) -> tuple[s
     results = (view.a_result, view.b_result, view.result)
     printed = (*view.a_ops, *view.b_ops, *view.epilogue, *results, *view.made)
     found = [*flydsl(arch.fp8).library_source(printed)]
-    found += [_text(f"{SHARED}/{name}", view) for name in ("memory", "tiles")]
+    found += [_text(f"{SHARED}/{name}", view) for name in ("memory", "buffer_from", "only", "tiles")]
     if loops:
         found += [_text(f"{SHARED}/operand", view), *_layouts(list(loops.values()), view, own)]
     found += [_text(f"{SHARED}/columns", view)] if view.fused_items else []

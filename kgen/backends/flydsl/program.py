@@ -1,8 +1,10 @@
-"""Plan -> the kernel.py of several kernels on CDNA, matrix products and loops."""
+"""Plan -> the kernel.py of several kernels on CDNA: matrix products, attentions and loops."""
 
 from functools import cache, partial
 from typing import Final
 
+from kgen.backends.flydsl.attention import attention_part
+from kgen.backends.flydsl.attention_words import attention_words
 from kgen.backends.flydsl.gemm import view_kernel
 from kgen.backends.flydsl.gemm_device import SHARED
 from kgen.backends.flydsl.gemm_host import pointer_types, taken_tensors
@@ -38,6 +40,8 @@ def flydsl_programs(arch: Arch) -> ProgramDialect:
         product=partial(_product, arch),
         product_words=variant_words,
         host=host_text,
+        attention=attention_part,
+        attention_words=attention_words,
     )
 
 

@@ -8,7 +8,15 @@ from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_host import accepted_types
 from kgen.backends.flydsl.program_views import CdnaCaseView, CdnaProgramHostView, LoopsView, ProductsView
 from kgen.backends.program.dialect import HostSource
-from kgen.backends.program.host import allocation_entry, launch_entries, launch_of, launches_of, rules_entries, tables
+from kgen.backends.program.host import (
+    allocation_entry,
+    copied_tensors,
+    launch_entries,
+    launch_of,
+    launches_of,
+    rules_entries,
+    tables,
+)
 from kgen.backends.program.views import EntryView
 from kgen.backends.source.file_text import allocated_tensors, allocation_shapes, allocations, plan_key, returned
 from kgen.backends.source.lines import Lines, bracketed
@@ -17,6 +25,12 @@ from kgen.planning.plan_gemm import GemmVariant, gemm_plan
 from kgen.render import render
 
 FOLDER: Final = "flydsl/program"
+_OF_PRODUCTS: Final = (
+    "Element types of what the launch of each variant of a product takes: operands, D, sums over parts of k where a "
+    "variant",
+    "has those, what the epilogue reads.",
+)
+_OF_ATTENTIONS: Final = ("Element types of what the launch of each variant takes: Q, K, V and O.",)
 
 
 def splits_k(variants: Iterable[GemmVariant]) -> bool:
@@ -56,6 +70,7 @@ def _host_view(source: HostSource) -> CdnaProgramHostView:
         head=bracketed("def kernel(", arguments, "):"),
         tensors=bracketed("tensors = [", arguments, "]", indent=4),
         first=arguments[0],
+        copied=tuple(shown[t] for t in copied_tensors(source)),
         allocations=(*allocations(program, shown, arch.torch_name), *_sums_allocations(source)),
         calls=tuple(
             launch_of(source, index, "run_product" if part.is_product else "run_loop")
@@ -71,7 +86,8 @@ def _section(source: HostSource, name: str) -> str:
     view: ProductsView | LoopsView
     if name == "products":
         entries = (bracketed(f'"{v.name}": (', v.signature, _closed(v.signature), indent=4) for v in variants)
-        view = ProductsView(tuple(line for entry in entries for line in entry))
+        comment = _OF_PRODUCTS if gemm_plan(source.plan).variants else _OF_ATTENTIONS
+        view = ProductsView(comment, tuple(line for entry in entries for line in entry))
     else:
         view = LoopsView(tuple(EntryView(v.name, v.signature) for v in variants))
     return render(f"{FOLDER}/{name}.py.j2", view).rstrip("\n")

@@ -8,8 +8,12 @@ from kgen.backends.source.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class ProductsView:
-    """What the section of products reads: the element types of each variant's launch, as entries of a dict."""
+    """What the section of products reads: the element types of each variant's launch, as entries of a dict.
 
+    `comment` says of what these are.
+    """
+
+    comment: Lines
     pointers: Lines
 
 
@@ -45,6 +49,7 @@ class CdnaProgramHostView:
     head: Lines  # of the host function
     tensors: Lines
     first: str
+    copied: Lines  # arguments that kernels need on 16 bytes
     allocations: Lines
     calls: tuple[Lines, ...]
     result: str

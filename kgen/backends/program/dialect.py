@@ -115,5 +115,4 @@ class ProgramDialect:
     product_words: Callable[[GemmVariant], Lines]
     host: Callable[[HostSource], str]  # the text of the host code
     attention: Callable[[ProductSource[AttentionPlan]], Product] | None = None  # None where no template prints one
-    attention_formula: Callable[[AttentionVariant], Lines] | None = None
     attention_words: Callable[[AttentionVariant], Lines] | None = None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kgen.backends.loops.words import loop_variant_words
 from kgen.backends.program.dialect import ProgramDialect
+from kgen.backends.source.attention import attention_formula
 from kgen.backends.source.words import accepted_words, source_words, wrapped
 from kgen.ir.problem import Problem
 from kgen.ir.program import Program
@@ -50,8 +51,8 @@ def _kernel(dialect: ProgramDialect, number: int, program: Program, plan: Plan) 
 
 def _problem(dialect: ProgramDialect, problem: Problem, variant: Variant) -> tuple[str, ...]:
     """Return what a kernel computes: an attention as a formula, of which README.md has the operations."""
-    if isinstance(variant, AttentionVariant) and dialect.attention_formula is not None:
-        return dialect.attention_formula(variant)
+    if isinstance(variant, AttentionVariant):
+        return attention_formula(variant)
     return tuple(str(problem).splitlines())
 
 

@@ -45,6 +45,7 @@ def facts_of(form: AttentionForm, base_align: int, out_base_align: int = MAX_ALI
             form.keys.lengths is not None and form.keys.lengths.exact and not (form.length and form.length.group)
         ),
         page_size=form.pages.size if form.pages else 0,
+        row_step=max(abs(a.tokens) * a.dtype.bytes for a in (form.q, form.k, form.v, form.out)),
     )
 
 

@@ -54,7 +54,7 @@ class AttentionFacts:
     alignment is the largest power of two up to 16 that divides the base address and every non-unit stride, in bytes.
     `score_ops` counts the pointwise operations on a score, `score_loads` the elements loaded for one, and
     `score_load_bytes` the bytes of those that every score has of its own. `epilogue_ops` counts operations and loads of
-    the epilogue, but for rounding.
+    the epilogue, but for rounding. `row_step` is the most bytes from one token of a tensor to the next.
     """
 
     queries: int
@@ -86,6 +86,7 @@ class AttentionFacts:
     q_shared: int = 0
     lengths: int = 0
     page_size: int = 0
+    row_step: int = 0
     padded_queries: int = field(init=False)
 
     def __post_init__(self) -> None:
