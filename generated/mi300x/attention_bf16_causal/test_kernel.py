@@ -483,6 +483,14 @@ def facts_of(device):
     return {"name": found.name, **{key: getattr(found, name) for key, name in names.items()}}
 
 
+def opened(path):
+    """Open a file to lock it; another user's allows to be read alone."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+
+
 def take_turn(arguments, how):
     """Wait for the GPU among those who lock the same file: shared to work, exclusive to time. The alarm waits, too."""
     if arguments.gpu_lock is not None:
@@ -508,10 +516,10 @@ def run_in_child(case, cases, arguments, device, connection):
     connection.send(facts)
     if facts is None:
         return
-    if arguments.gpu_lock is not None:
-        arguments.gpu_lock = os.open(arguments.gpu_lock, os.O_RDONLY | os.O_CREAT, 0o644)
     signal.alarm(arguments.limit_s)
     try:
+        if arguments.gpu_lock is not None:
+            arguments.gpu_lock = opened(arguments.gpu_lock)
         take_turn(arguments, fcntl.LOCK_SH)
         check_case(case, cases, arguments, device, result)
     except OutOfTimeError as error:
@@ -541,7 +549,8 @@ def run_case(case, cases, arguments, device):
             return facts, Result(case, failures=[NO_DEVICE])
         waits_s = 0 if arguments.gpu_lock is None else TURN_LIMIT_S
         if not receiver.poll(arguments.limit_s + 1 + waits_s):  # the alarm comes first where it can
-            return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s"])
+            waited = f" and waiting for the GPU, {waits_s} s at most" if waits_s else ""
+            return facts, Result(case, "TIMEOUT_FAIL", [f"{case}: killed after {arguments.limit_s} s{waited}"])
         return facts, receiver.recv()
     except EOFError:
         child.join()
