@@ -44,7 +44,7 @@ FITTED = (
 class AttentionTime:
     """Microseconds: what each resource alone would take for the launch, what passes once, and all together.
 
-    `tiles` are the CTAs' pieces of work, `steps` the tiles of keys of an average one.
+    `tiles` are the CTAs' pieces of work.
     """
 
     mma: Array
@@ -58,7 +58,6 @@ class AttentionTime:
     launch: float
     total: Array
     tiles: Array
-    steps: Array
     waves: Array
     efficiency: Array
 
@@ -102,7 +101,6 @@ def attention_time(columns: Columns, facts: AttentionFacts, device: Device) -> A
         launch=launch,
         total=launch + fill + parts + np.maximum(waves * tile, memory),
         tiles=tiles,
-        steps=steps,
         waves=waves,
         efficiency=np.minimum(tiles / (waves * slots), 1.0),
     )
