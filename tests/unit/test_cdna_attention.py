@@ -71,6 +71,7 @@ def test_one_kernel(code: str, q: str, kv: str, device: str) -> None:
             "printed_loads",
         ),
         ({"code": f"{SDPA}) * 2 + 1"}, "printed_epilogue"),
+        ({"code": f"{SDPA})", "q": "[1, 4, 96, 50]", "kv": "[1, 2, 96, 50]"}, "load_q"),
         ({"code": f"{SDPA})", "dtype": "fp32"}, "mfma_dtype"),
         ({"code": f"{SDPA})", "q": "[1, 4, 96, 1024]", "kv": "[1, 2, 96, 1024]"}, ""),
     ],
