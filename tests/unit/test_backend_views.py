@@ -26,7 +26,9 @@ SECTIONS = tuple(
 )
 
 # What launch functions of fp32 operands, and of parts of k, have in common.
-INCLUDED = {f"{FOLDER}/{name}.py.j2" for name in ("cut_planes", "compute_again", "launch_sums")}
+INCLUDED = {
+    f"{FOLDER}/{name}.py.j2" for name in ("cut_planes", "compute_again", "launch_sums", "tma_pipe", "tma_views")
+}
 
 
 @pytest.mark.parametrize(("template", "view"), VIEWS.items())
