@@ -23,7 +23,7 @@ def build_notes(measured: Measured, isa: str) -> Iterator[str]:
         return
     if not first:
         yield "the machine code of the two builds was not compared: no cubin of them was left"
-    if first != twin:
+    elif first != twin:
         yield "the two builds of the A/A pair differ in their machine code"
 
 

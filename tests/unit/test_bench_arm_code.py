@@ -59,7 +59,13 @@ def no_tool() -> DisassemblerMissingError:
 def test_two_builds_of_the_same_code_need_no_note(binaries: Binaries) -> None:
     binaries({"a1": "x", "b1": "y", "a2": "y", "b2": "x"})
     assert list(build_notes(measured("a1 b1", "a2 b2"), "sm_90a")) == []  # in whatever order they were written
-    assert list(build_notes(measured(), "sm_90a")) == []
+
+
+def test_builds_without_machine_code_are_noted(binaries: Binaries) -> None:
+    binaries({"a": "x"})
+    nothing = "the machine code of the two builds was not compared: no cubin of them was left"
+    assert list(build_notes(measured(), "sm_90a")) == [nothing]
+    assert list(build_notes(measured("", "a"), "sm_90a")) == [nothing]
 
 
 @pytest.mark.parametrize(("first", "twin"), [("a", "b"), ("a", "a b"), ("a", "")])
