@@ -110,12 +110,15 @@ def test_targets_show_every_device_and_the_computed_matrix(tmp_path: Path) -> No
 
 def test_the_matrix_follows_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("kgen.support.templates_dir", lambda: tmp_path)
-    assert {s.level for s in support_matrix() if s.arch == "sm90a"} == {"rules"}
-    assert {s.family: s.level for s in support_matrix() if s.arch == "cdna3"} == {
-        "attention": "none",
-        "gemm": "rules",
-        "pointwise": "rules",
-        "reduction": "rules",
+    assert {s.level for s in support_matrix()} == {"rules"}
+    rules = tmp_path / "targets" / "cdna3" / "convolution.rules"
+    rules.parent.mkdir(parents=True)
+    rules.touch()
+    monkeypatch.setattr("kgen.support.targets_dir", lambda: rules.parents[1])
+    assert {(s.arch, s.family): s.level for s in support_matrix()} == {
+        ("cdna3", "convolution"): "rules",
+        ("cdna4", "convolution"): "none",
+        ("sm90a", "convolution"): "none",
     }
 
 
