@@ -51,6 +51,9 @@ class SimulateWorker:
         except ProcessEnded as error:
             failure = _ended(process, error.ending)
             self.close()
+        except BaseException:
+            self.close()  # what it still has to say is of this request
+            raise
         return Simulated(tuple(cases), failure)
 
     def interrupt(self) -> None:

@@ -91,5 +91,6 @@ def faults_of(result: PackageCheck, device: str) -> list[str]:
     found += ["registers spill"] if kernel.wave.vgpr_spills or kernel.wave.sgpr_spills else []
     for case in result.simulated.cases:
         found += [] if case.compared_elements and not case.skipped else ["not compared"]
-        found += [f"{k.whole.bank_conflict_cycles} cycles lost to banks" for k in case.kernels]
-    return [fault for fault in found if not fault.startswith("0 cycles")]
+        lost = [k.whole.bank_conflict_cycles for k in case.kernels]
+        found += [f"{cycles} cycles lost to banks" for cycles in lost if cycles]
+    return found

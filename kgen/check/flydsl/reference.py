@@ -68,7 +68,6 @@ def _attention(
     scale: float | None = None,
 ) -> tuple[torch.Tensor, ...]:
     """Return the attention in steps, a masked score as one that is never looked at, and its logarithms of sums."""
-    _, logsumexp = _ATTENTION(q, k, v, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
     wide, shared = torch.promote_types(q.dtype, torch.float32), q.shape[1] // k.shape[1]
     wide_k, wide_v = (x.to(wide).repeat_interleave(shared, 1) for x in (k, v))
     scores = q.to(wide) @ wide_k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
@@ -77,7 +76,7 @@ def _attention(
     if attn_mask is not None:
         scores = scores + attn_mask.to(wide)
     weights = torch.ops.aten._safe_softmax(scores, -1)
-    return (weights @ wide_v).to(q.dtype), logsumexp
+    return (weights @ wide_v).to(q.dtype), scores.logsumexp(-1)
 
 
 def _divided_by_number(x: torch.Tensor, number: float) -> torch.Tensor:
