@@ -1,7 +1,6 @@
 """Plan -> the text of an attention kernel on Hopper, as one of the kernels of a program."""
 
 import textwrap
-from dataclasses import fields
 
 from kgen.backends.cutedsl.attention_arguments import parameters, tensors
 from kgen.backends.cutedsl.attention_decode import (
@@ -27,7 +26,7 @@ from kgen.backends.cutedsl.loaded import LOADED_IMPORTS
 from kgen.backends.program.dialect import PartVariant, Product, ProductSource
 from kgen.backends.source.file_text import signature_entry
 from kgen.backends.source.lines import Lines
-from kgen.errors.backend import CasesDifferError
+from kgen.backends.source.one_text import one_view
 from kgen.families.attention.form import AttentionForm
 from kgen.ir.dtype import DType
 from kgen.planning.plan_attention import AttentionPlan, AttentionVariant
@@ -93,18 +92,7 @@ def _view(variant: AttentionVariant, whole: Whole) -> AttentionView | DecodeView
 
 def _one_view(plan: AttentionPlan, whole: Whole) -> AttentionView | DecodeView:
     """Return the view of all variants: what their rows do not hold is one text."""
-    first, *others = plan.variants
-    view = _view(first, whole)
-    for other in others:
-        found = _view(other, whole)
-        pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(view)]
-        pairs.append((tuple(row_values(first, whole)), tuple(row_values(other, whole))))
-        for one, another in pairs:
-            if one != another:
-                raise CasesDifferError(
-                    spec=plan.name, first=first.case, second=other.case, one=str(one), other=str(another)
-                )
-    return view
+    return one_view(plan.name, ((v.case, _view(v, whole), tuple(row_values(v, whole))) for v in plan.variants))
 
 
 def _signature(variant: AttentionVariant, source: ProductSource[AttentionPlan]) -> Lines:

@@ -3,7 +3,7 @@
 The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from kgen.backends.cutedsl.expressions import ELEMENT_TYPES
 from kgen.backends.cutedsl.gemm_device import FOLDER, device_view, library_sections, section_templates
@@ -33,8 +33,9 @@ from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
+from kgen.backends.source.one_text import one_view
 from kgen.backends.source.operator import with_operator
-from kgen.errors.backend import CasesDifferError, MixedKernelsError
+from kgen.errors.backend import MixedKernelsError
 from kgen.families.gemm.form import GemmForm
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
@@ -150,17 +151,7 @@ def _one_view(plan: GemmPlan, names: dict[str, str], operands: tuple[str, ...]) 
 def _same_view(
     plan: GemmPlan, variants: tuple[GemmVariant, ...], names: dict[str, str], operands: tuple[str, ...]
 ) -> DeviceView:
-    first, *others = variants
-    view = device_view(first, plan, names, operands)
-    for other in others:
-        found = device_view(other, plan, names, operands)
-        for part in (f.name for f in fields(DeviceView)):
-            one, another = getattr(view, part), getattr(found, part)
-            if one != another:
-                raise CasesDifferError(
-                    spec=plan.name, first=first.case, second=other.case, one=_text(one), other=_text(another)
-                )
-    return view
+    return one_view(plan.name, ((v.case, device_view(v, plan, names, operands), ()) for v in variants), _text)
 
 
 def _text(part: object) -> str:

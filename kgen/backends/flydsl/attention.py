@@ -1,7 +1,6 @@
 """Plan -> the text of an attention kernel on CDNA, as one of the kernels of a program."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from kgen.backends.flydsl.attention_device import attention_view, masks_keys, sections
 from kgen.backends.flydsl.attention_rows import attention_rules, case_view, fields_of, row_view
@@ -13,7 +12,7 @@ from kgen.backends.program.dialect import PartVariant, Product, ProductSource
 from kgen.backends.source.file_views import RulesView
 from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.lines import Lines
-from kgen.errors.backend import CasesDifferError
+from kgen.backends.source.one_text import one_view
 from kgen.planning.plan_attention import AttentionPlan
 from kgen.target import Arch
 
@@ -55,18 +54,8 @@ def _kernel(plan: AttentionPlan, rules: Mapping[str, RulesView]) -> KernelView:
 
 def _one_view(plan: AttentionPlan, arch: Arch) -> AttentionView:
     """Return the view of all variants: what their rows do not hold is one text."""
-    (first, *others), masks = plan.variants, masks_keys(plan)
-    view = attention_view(first, arch, masks)
-    for other in others:
-        found = attention_view(other, arch, masks)
-        pairs = [(getattr(view, f.name), getattr(found, f.name)) for f in fields(view)]
-        pairs.append((fields_of(first), fields_of(other)))
-        for one, another in pairs:
-            if one != another:
-                raise CasesDifferError(
-                    spec=plan.name, first=first.case, second=other.case, one=str(one), other=str(another)
-                )
-    return view
+    masks = masks_keys(plan)
+    return one_view(plan.name, ((v.case, attention_view(v, arch, masks), (fields_of(v),)) for v in plan.variants))
 
 
 def _constants(plan: AttentionPlan) -> Lines:

@@ -3,7 +3,7 @@
 The device and host sections are rendered here, because which of them a file has is a choice, and templates make none.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from kgen.backends.flydsl.elements import sum_dtype
 from kgen.backends.flydsl.gemm_device import SHARED, device_view, in_lds, in_type, memory_type, sections
@@ -19,8 +19,9 @@ from kgen.backends.source.gemm_views import KernelView
 from kgen.backends.source.imports import import_block
 from kgen.backends.source.module import module_text, require_free_names
 from kgen.backends.source.names import host_names
+from kgen.backends.source.one_text import one_view
 from kgen.backends.source.operator import with_operator
-from kgen.errors.backend import CasesDifferError, ElementTypeError
+from kgen.errors.backend import ElementTypeError
 from kgen.ir.dtype import DType
 from kgen.ir.program import Program
 from kgen.planning.plan import Plan
@@ -82,19 +83,10 @@ def view_kernel(plan: GemmPlan, names: dict[str, str], rules: dict[str, RulesVie
 
 def _one_view(plan: GemmPlan, names: dict[str, str], arch: Arch) -> DeviceView:
     """Return the view of all variants: what their rows do not hold, such as offsets and numbers, is one text."""
-    first, *others = plan.variants
-    if first.form.d.dtype not in _OUTPUTS:
-        valid = ", ".join(_OUTPUTS)
-        raise ElementTypeError(role="output", tensor=first.form.d.tensor, dtype=first.form.d.dtype, valid=valid)
-    view = device_view(first, names, arch)
-    for other in others:
-        found = device_view(other, names, arch)
-        for one, another in ((getattr(view, f.name), getattr(found, f.name)) for f in fields(DeviceView)):
-            if one != another:
-                raise CasesDifferError(
-                    spec=plan.name, first=first.case, second=other.case, one=str(one), other=str(another)
-                )
-    return view
+    d = plan.variants[0].form.d
+    if d.dtype not in _OUTPUTS:
+        raise ElementTypeError(role="output", tensor=d.tensor, dtype=d.dtype, valid=", ".join(_OUTPUTS))
+    return one_view(plan.name, ((v.case, device_view(v, names, arch), ()) for v in plan.variants))
 
 
 def kernel_imports() -> tuple[str, ...]:
