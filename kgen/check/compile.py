@@ -33,7 +33,14 @@ from kgen.errors.check import CompilerMissingError
 LIMIT_SECONDS = 300.0  # for the import of a kernel.py and for each of its variants: they take about a second
 
 # What turns a kernel.py into evidence, with the tool chain's own; a change of any makes every cache entry stale.
-_READERS = ("compile_process.py", "event_process.py", "compile_worker.py", "evidence.py", "result.py")
+_READERS = (
+    "compile_process.py",
+    "event_process.py",
+    "kept_process.py",
+    "compile_worker.py",
+    "evidence.py",
+    "result.py",
+)
 
 Progress = Callable[[CheckResult, int, int], None]
 

@@ -2,11 +2,13 @@
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from kgen.check.compile_process import CompileProcess, CompileRequest
 from kgen.check.event_process import ProcessEnded
+from kgen.check.kept_process import KeptProcess
 from kgen.check.package import PackageFolder
 from kgen.check.result import VariantEvidence
 from kgen.check.toolchains import Toolchain
@@ -32,14 +34,12 @@ class CompileWorker:
         """`scratch` is a private folder that the caller removes."""
         self._scratch = scratch
         self._limit_seconds = limit_seconds
-        self._process: CompileProcess | None = None
-        self._made_for: tuple[Toolchain, str] | None = None
-        self._is_interrupted = False
+        self._kept = KeptProcess[CompileProcess]()
         self._modules = count()
 
     def compile(self, package: PackageFolder, toolchain: Toolchain, isa: str) -> Compiled:
         """Compile every variant of the package for an ISA, as the tool chain spells it."""
-        process = self._process_for(toolchain, isa)
+        process = self._kept.running((toolchain, isa), partial(self._started, toolchain, isa))
         out = Path(tempfile.mkdtemp(dir=self._scratch))
         request = CompileRequest(package.kernel_file.resolve(), f"kgen_checked_{next(self._modules)}", out)
         variants: list[VariantEvidence] = []
@@ -69,23 +69,11 @@ class CompileWorker:
 
     def interrupt(self) -> None:
         """End the subprocess from another thread, so that `compile` returns at once, now and ever after."""
-        self._is_interrupted = True
-        if (process := self._process) is not None:
-            process.kill()
+        self._kept.interrupt()
 
     def close(self) -> None:
         """End the subprocess and free what belongs to it."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        self._kept.close()
 
-    def _process_for(self, toolchain: Toolchain, isa: str) -> CompileProcess:
-        if self._process is not None and self._made_for != (toolchain, isa):
-            self.close()
-        if self._process is None:
-            environment = toolchain.environment(isa, self._scratch)
-            self._process = CompileProcess(toolchain.command(), environment, self._scratch)
-            self._made_for = (toolchain, isa)
-        if self._is_interrupted:  # while it started: `interrupt` could not see it yet
-            self._process.kill()
-        return self._process
+    def _started(self, toolchain: Toolchain, isa: str) -> CompileProcess:
+        return CompileProcess(toolchain.command(), toolchain.environment(isa, self._scratch), self._scratch)

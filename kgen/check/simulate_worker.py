@@ -2,11 +2,13 @@
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kgen.check.command import ending_of
 from kgen.check.event_process import EventProcess, ProcessEnded
 from kgen.check.hardware import isa_of, toolchain_of
+from kgen.check.kept_process import KeptProcess
 from kgen.check.package import PackageFolder
 from kgen.check.toolchains import Simulator
 
@@ -27,15 +29,14 @@ class SimulateWorker:
     def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
         """`limit_seconds` holds from one case to the next."""
         self._limit_seconds = limit_seconds
-        self._process: EventProcess | None = None
-        self._made_for: tuple[type[Simulator], str] | None = None
-        self._is_interrupted = False
+        self._kept = KeptProcess[EventProcess]()
 
     def simulate(self, package: PackageFolder) -> Simulated:
         """Run the test of a package in the simulator of its tool chain; a crash costs this package alone."""
         simulator = toolchain_of(package).simulator()
         assert simulator is not None
-        process = self._process_for(simulator, isa_of(package))
+        isa = isa_of(package)
+        process = self._kept.running((type(simulator), isa), partial(_started, simulator, isa))
         process.forget_stderr()
         cases, failure = [], None
         try:
@@ -58,27 +59,18 @@ class SimulateWorker:
 
     def interrupt(self) -> None:
         """End the subprocess from another thread, so that `simulate` returns at once, now and ever after."""
-        self._is_interrupted = True
-        if (process := self._process) is not None:
-            process.kill()
+        self._kept.interrupt()
 
     def close(self) -> None:
         """End the subprocess and free what belongs to it."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        self._kept.close()
 
-    def _process_for(self, simulator: Simulator, isa: str) -> EventProcess:
-        if self._process is not None and self._made_for != (type(simulator), isa):
-            self.close()
-        if self._process is None:
-            stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the process closes it
-            process = EventProcess(simulator.command(), simulator.environment(isa), stderr)
-            process.wait_until_up()
-            self._process, self._made_for = process, (type(simulator), isa)
-        if self._is_interrupted:  # while it started: `interrupt` could not see it yet
-            self._process.kill()
-        return self._process
+
+def _started(simulator: Simulator, isa: str) -> EventProcess:
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the process closes it
+    process = EventProcess(simulator.command(), simulator.environment(isa), stderr)
+    process.wait_until_up()
+    return process
 
 
 def _ended(process: EventProcess, ending: str) -> str:
